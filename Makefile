@@ -1,0 +1,32 @@
+# make run    installs into .venv and runs one experiment   (CONFIG=..., ARGS=...)
+# make test   installs into .venv and runs the tests        (ARGS=...)
+
+PYTHON ?= python3
+CONFIG ?= configs/permmnist.py
+ARGS ?=
+BIN := .venv/bin
+# The CUDA build of JAX is chosen where the driver lists an NVIDIA GPU.
+EXTRAS := dev$(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo ,cuda12)
+
+.PHONY: run test lint clean
+
+run: .venv/installed
+	$(BIN)/python -m ebmjax.main --config=$(CONFIG) $(ARGS)
+
+test: .venv/installed
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Made anew when the dependencies change; a broken-off install leaves no stamp.
+.venv/installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ebmjax needs Python 3.11 or newer; give one with PYTHON=...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(EXTRAS)]"
+	touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info

@@ -1,0 +1,131 @@
+"""Reads the command line; whatever is wrong with it ends in one sentence."""
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+from ml_collections import ConfigDict, config_flags
+
+from ebmjax import config as configuration
+from ebmjax.errors import ConfigError
+
+_OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
+
+
+def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
+  """Returns the configuration and the workdir of `argv`, program name included."""
+  chosen = _value_of("config", argv)
+  if not chosen:
+    raise ConfigError(
+      "no experiment is named; give one such as --config=configs/permmnist.py."
+    )
+  config = load(chosen)
+  known = configuration.flat_keys(config)
+  for key in _overrides(argv):
+    if key not in known:
+      raise ConfigError(f"config.{key} is unknown; {_known_keys(key, known)}")
+  values = _read_flags(_without("config", argv), config)
+  return values.config, Path(values.workdir or default_workdir(chosen))
+
+
+def load(chosen: str) -> ConfigDict:
+  """Returns the configuration of FILE[:variants], as the file has it."""
+  path, _, variants = chosen.partition(":")
+  module = _import(Path(path))
+  return module.get_config(variants) if variants else module.get_config()
+
+
+def description(chosen: str) -> str:
+  """Returns what FILE[:variants] says of itself."""
+  return _import(Path(chosen.partition(":")[0])).__doc__ or ""
+
+
+def help_text(usage: str, argv: list[str]) -> str:
+  """Returns the usage, the chosen experiment's description, and every key."""
+  chosen = _value_of("config", argv)
+  config = load(chosen) if chosen else configuration.default()
+  parts = [usage.strip(), description(chosen).strip() if chosen else ""]
+  keys = [
+    f"  --config.{key}={value!r}"
+    for key, value in configuration.flat_keys(config).items()
+  ]
+  title = f"Keys of {chosen}:" if chosen else "Keys and their defaults:"
+  parts.append("\n".join([title, *keys]))
+  variants = ", ".join(configuration.VARIANTS)
+  parts.append(f"Variants: {variants}. Several: FILE:boundary_free,sbc")
+  return "\n\n".join(part for part in parts if part)
+
+
+def default_workdir(chosen: str) -> str:
+  """Returns runs/NAME-VARIANTS for FILE[:variants]."""
+  path, _, variants = chosen.partition(":")
+  return str(
+    Path("runs") / "-".join([Path(path).stem, *variants.split(",")]).strip("-")
+  )
+
+
+def _read_flags(argv: list[str], config: ConfigDict) -> Any:
+  """Returns the flags' values; a fault is told in the flag library's words."""
+  values = flags.FlagValues()
+  flags.DEFINE_string("workdir", None, "The run's folder.", flag_values=values)
+  config_flags.DEFINE_config_dict(
+    "config", config, flag_values=values, lock_config=True, sys_argv=argv
+  )
+  try:
+    rest = values(argv)
+  except (flags.Error, TypeError, ValueError) as error:
+    raise ConfigError(f"{' '.join(str(error).split())} See --help.") from error
+  if rest[1:]:
+    raise ConfigError(f"the argument {rest[1]!r} is not a flag; see --help.")
+  return values
+
+
+def _import(path: Path) -> Any:
+  if not path.is_file():
+    near = sorted(str(other) for other in path.parent.glob("*.py"))
+    ask = f" {path.parent} has {', '.join(near)}." if near else ""
+    raise ConfigError(f"there is no configuration file {path}.{ask}")
+  spec = importlib.util.spec_from_file_location(f"ebmjax_config_{path.stem}", path)
+  assert spec is not None and spec.loader is not None
+  module = importlib.util.module_from_spec(spec)
+  try:
+    spec.loader.exec_module(module)
+  except SyntaxError as error:
+    raise ConfigError(f"{path} is not valid Python: {error}.") from error
+  if not hasattr(module, "get_config"):
+    raise ConfigError(f"{path} has no function get_config(variants); see configs/.")
+  return module
+
+
+def _value_of(name: str, argv: list[str]) -> str:
+  """Returns the value of --name=VALUE or --name VALUE, or the empty string."""
+  for i, argument in enumerate(argv):
+    flag, equals, value = argument.partition("=")
+    if flag in (f"--{name}", f"-{name}"):
+      return value if equals else "".join(argv[i + 1 : i + 2])
+  return ""
+
+
+def _without(name: str, argv: list[str]) -> list[str]:
+  """Returns argv less --name=VALUE or --name VALUE."""
+  kept, skip = [], False
+  for argument in argv:
+    flag, equals, _ = argument.partition("=")
+    if skip or flag in (f"--{name}", f"-{name}"):
+      skip = not skip and not equals
+    else:
+      kept.append(argument)
+  return kept
+
+
+def _overrides(argv: list[str]) -> list[str]:
+  return [match[1] for match in map(_OVERRIDE.match, argv) if match]
+
+
+def _known_keys(key: str, known: dict[str, Any]) -> str:
+  hint = configuration.nearest(key, known)
+  if hint:
+    return f"did you mean config.{hint}? See --help for all keys."
+  return "see --help for all keys."

@@ -1,0 +1,114 @@
+"""Reads a data set from the official files, or one npz, in a folder of the user's.
+
+A set of the official size must be the official set, bit for bit: anything else is an
+error, because a damaged download is far likelier than a user's own set of exactly that
+size. A set of any other size in the same format is the user's own, and is not `full`.
+"""
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from ebmjax.data.arrays import Split, check_pins, check_split
+from ebmjax.data.registry import DatasetInfo
+from ebmjax.errors import DataError
+from ebmjax.types import Dataset
+
+_REMEDY = "delete it and download it again"
+
+
+def at_hand(info: DatasetInfo, folder: Path) -> bool:
+  """Returns whether a folder holds any file of the set, whole or not."""
+  return bool(_find_files(info, folder)) or _npz_path(info, folder).is_file()
+
+
+def load(info: DatasetInfo, folder: Path) -> Dataset:
+  """Returns the set in a folder; official files go before an npz."""
+  paths = _find_files(info, folder)
+  npz_path = _npz_path(info, folder)
+  if paths or not npz_path.is_file():
+    _require_all(info, folder, paths)
+    return build(info, *info.read(paths), kind=info.kind)
+  return build(info, *_read_npz(npz_path), kind="npz file")
+
+
+def build(info: DatasetInfo, train: Split, test: Split, kind: str) -> Dataset:
+  """Returns two splits as a verified data set whose `source` tells the kind of file."""
+  train = check_split(train, info.image_shape, info.num_classes, _REMEDY)
+  test = check_split(test, info.image_shape, info.num_classes, _REMEDY)
+  full = (len(train.x), len(test.x)) == (info.train.size, info.test.size)
+  if full:
+    check_pins(train, info.train, ordered=True, remedy=_REMEDY)
+    check_pins(test, info.test, ordered=True, remedy=_REMEDY)
+    source = f"{info.name}, full, official {kind}"
+  else:
+    sizes = f"{len(train.x)} training and {len(test.x)} test images"
+    source = f"{info.name}, not the official set: {sizes} of the user's own {kind}"
+  arrays = (train.x, train.y, test.x, test.y)
+  return Dataset(info.name, source, full, *arrays, num_classes=info.num_classes)
+
+
+def _spellings(name: str) -> list[str]:
+  """Returns the names a file may have on disk, the unpacked ones first."""
+  plain = [name, name.replace("-idx", ".idx")]
+  return plain + [f"{spelling}.gz" for spelling in plain]
+
+
+def _find_files(info: DatasetInfo, folder: Path) -> dict[str, Path]:
+  """Returns the path of each official file that is in a folder."""
+  found: dict[str, Path] = {}
+  for name in info.file_names:
+    for path in map(folder.joinpath, _spellings(name)):
+      if path.is_file():
+        found.setdefault(name, path)
+  return found
+
+
+def _npz_path(info: DatasetInfo, folder: Path) -> Path:
+  """Returns where the npz of a set would be."""
+  return folder / f"{info.name}.npz"
+
+
+def _require_all(info: DatasetInfo, folder: Path, paths: dict[str, Path]) -> None:
+  """Raises where an official file is missing, naming all that are."""
+  missing = [name for name in info.file_names if name not in paths]
+  if not missing:
+    return
+  if not folder.is_dir():
+    raise DataError(
+      f"data.dir must be the folder with the files of {info.name}, but {folder} is not "
+      "a folder: correct data.dir."
+    )
+  raise DataError(
+    f"{folder} lacks {', '.join(missing)} (plain or .gz): download them from "
+    f"{info.url} into it, or put {info.name}.npz there."
+  )
+
+
+def _read_npz(path: Path) -> tuple[Split, Split]:
+  """Returns the two splits of an npz with x_train, y_train, x_test and y_test."""
+  keys = ("x_train", "y_train", "x_test", "y_test")
+  try:
+    # Opened here, because np.load leaves a damaged file open.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+      missing = [key for key in keys if key not in archive]
+      values = [] if missing else [archive[key] for key in keys]
+  except OSError as error:
+    raise DataError(f"{path} cannot be read ({error}): {_REMEDY}.") from None
+  except (
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    EOFError,
+    TypeError,
+    RuntimeError,
+  ) as error:
+    raise DataError(f"{path} is a damaged npz ({error}): {_REMEDY}.") from None
+  if missing:
+    raise DataError(
+      f"{path} must hold {', '.join(keys)}, but lacks {', '.join(missing)}: add them."
+    )
+  names = [f"{path}[{key}]" for key in keys]
+  return Split(*values[:2], *names[:2]), Split(*values[2:], *names[2:])

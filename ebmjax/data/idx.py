@@ -1,0 +1,76 @@
+"""Reads the idx format of MNIST: a big-endian header, then one byte per value."""
+
+import gzip
+import struct
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ebmjax.data.arrays import Split
+from ebmjax.errors import DataError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_REMEDY = "delete it and download it again"
+
+
+def unpack(path: Path) -> bytes:
+  """Returns the content of a plain or gzip file.
+
+  The content tells which of the two it is, because browsers unpack files and keep the
+  name ending in .gz.
+  """
+  try:
+    content = path.read_bytes()
+    if content.startswith(_GZIP_MAGIC):
+      content = gzip.decompress(content)
+  except EOFError:
+    raise DataError(f"{path} is truncated: {_REMEDY}.") from None
+  except (gzip.BadGzipFile, zlib.error, struct.error) as error:
+    raise DataError(f"{path} is a damaged gzip file ({error}): {_REMEDY}.") from None
+  except OSError as error:
+    raise DataError(
+      f"{path} cannot be read ({error.strerror or error}): make it a readable file."
+    ) from None
+  return content
+
+
+def parse(content: bytes, rank: int, name: str) -> np.ndarray:
+  """Returns the uint8 array of `rank` axes that an idx file holds, never part of it."""
+  header_size = 4 + 4 * rank
+  if len(content) < header_size:
+    raise DataError(f"{name} is truncated within its header: {_REMEDY}.")
+  magic = bytes((0, 0, 8, rank))
+  if content[:4] != magic:
+    raise DataError(
+      f"{name} must begin with the idx magic {magic.hex()} (unsigned bytes, {rank} "
+      f"axes), but begins with {content[:4].hex()}: {_REMEDY}."
+    )
+  shape = struct.unpack(f">{rank}I", content[4:header_size])
+  expected, found = int(np.prod(shape, dtype=object)), len(content) - header_size
+  if found != expected:
+    problem = "truncated" if found < expected else "too long"
+    raise DataError(
+      f"{name} is {problem}, it announces {expected} bytes of data and holds {found}: "
+      f"{_REMEDY}."
+    )
+  # A copy, because an array over `bytes` cannot be written to.
+  return np.frombuffer(content, np.uint8, offset=header_size).reshape(shape).copy()
+
+
+def read_set(paths: Mapping[str, Path]) -> tuple[Split, Split]:
+  """Returns the training and the test split of the four files of an MNIST-like set.
+
+  The keys of `paths` are the official names without ".gz".
+  """
+  return _read_split(paths, "train"), _read_split(paths, "t10k")
+
+
+def _read_split(paths: Mapping[str, Path], prefix: str) -> Split:
+  """Returns the images [N, H, W] and labels [N] of one split."""
+  x_path = paths[f"{prefix}-images-idx3-ubyte"]
+  y_path = paths[f"{prefix}-labels-idx1-ubyte"]
+  x = parse(unpack(x_path), 3, str(x_path))
+  y = parse(unpack(y_path), 1, str(y_path))
+  return Split(x, y, str(x_path), str(y_path))

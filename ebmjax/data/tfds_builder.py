@@ -1,0 +1,88 @@
+"""The TFDS builder that prepares a set without TensorFlow.
+
+Importing this module imports TFDS, so import it only where a set is prepared.
+
+The stock builders need TensorFlow to encode images and to unpack archives. This one
+stores raw bytes, unpacks with the standard library, and stores the index of every
+example, because TFDS shuffles: the official order can be restored and verified.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from ebmjax.data.arrays import Split, check_split
+from ebmjax.data.registry import DatasetInfo, Download
+from ebmjax.errors import DataError
+
+
+def make_builder(info: DatasetInfo, folder: Path) -> Any:
+  """Returns a builder of one data set, which writes <data_dir>/<name>/<version>."""
+  url_info = tfds.download.checksums.UrlInfo
+  url_infos = {
+    info.url + name: url_info(
+      tfds.core.utils.Size(download.size), download.sha256, name
+    )
+    for name, download in info.downloads.items()
+  }
+  # TFDS takes the name, version and checksums of a builder from its class.
+  members = {
+    "__module__": __name__,
+    "name": folder.parent.name,
+    "VERSION": tfds.core.Version(folder.name),
+    "url_infos": url_infos,
+    "dataset": info,
+  }
+  builder = type("Builder", (_Builder,), members, skip_registration=True)
+  return builder(data_dir=str(folder.parent.parent), file_format="array_record")
+
+
+class _Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type: ignore[call-arg]
+  """Downloads, verifies and stores the set of its subclass."""
+
+  dataset: DatasetInfo
+
+  def _info(self) -> Any:
+    """Returns the description of the stored examples."""
+    features = {
+      "image": tfds.features.Tensor(shape=self.dataset.image_shape, dtype=np.uint8),
+      "label": tfds.features.ClassLabel(num_classes=self.dataset.num_classes),
+      "index": tfds.features.Scalar(np.int64),
+    }
+    features_dict = tfds.features.FeaturesDict(features)
+    return tfds.core.DatasetInfo(builder=self, features=features_dict)
+
+  def _split_generators(self, dl_manager: Any) -> dict[str, Iterator[Any]]:
+    """Returns the generators of the examples, after all files are found whole."""
+    downloads = self.dataset.downloads
+    urls = {name: self.dataset.url + name for name in downloads}
+    paths = {name: Path(path) for name, path in dl_manager.download(urls).items()}
+    for name, path in paths.items():
+      _check_download(path, downloads[name])
+    train, test = self.dataset.read(
+      {name.removesuffix(".gz"): path for name, path in paths.items()}
+    )
+    return {
+      "train": self._generate_examples(train),
+      "test": self._generate_examples(test),
+    }
+
+  def _generate_examples(self, split: Split) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the examples of a split with their index as the key."""
+    shape, num_classes = self.dataset.image_shape, self.dataset.num_classes
+    x, y, *_ = check_split(split, shape, num_classes, "download it again")
+    for index in range(len(x)):
+      yield index, {"image": x[index], "label": int(y[index]), "index": index}
+
+
+def _check_download(path: Path, download: Download) -> None:
+  """Raises where a file is damaged: TFDS trusts what it finds in its cache."""
+  if hashlib.sha256(path.read_bytes()).hexdigest() != download.sha256:
+    raise DataError(
+      f"the downloaded file {path} does not match its official checksum: delete it and "
+      "run again."
+    )

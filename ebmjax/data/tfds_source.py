@@ -1,0 +1,109 @@
+"""Reads a set that TFDS has prepared as array_record, preparing it where need be.
+
+Two preparations are read: our own (`ebmjax_<name>`), which keeps the official order and
+is verified bit for bit; and the stock one of TFDS (`<name>`), where a user has it as
+array_record: its content is verified too, but its order is TFDS' own.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ebmjax.data import tfds_prepare
+from ebmjax.data.arrays import Pins, Split, check_pins, check_split
+from ebmjax.data.registry import DatasetInfo
+from ebmjax.errors import DataError
+from ebmjax.types import Dataset
+
+_BLOCK = 2000  # examples per read; one by one takes five times as long
+
+
+class Prepared(NamedTuple):
+  """A version folder with a finished set."""
+
+  folder: Path  # <data_dir>/<name>/<version>
+  ours: bool  # whether it has the index that restores the official order
+
+
+def default_dir() -> Path:
+  """Returns the folder that TFDS uses where none is given, without importing TFDS."""
+  return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
+
+
+def find_prepared(info: DatasetInfo, data_dir: Path) -> Prepared | None:
+  """Returns the prepared set to read, our own before a stock one, or None."""
+  own = tfds_prepare.own_folder(info, data_dir)
+  if tfds_prepare.is_prepared(own):
+    return Prepared(own, ours=True)
+  for folder in sorted((data_dir / info.name).glob("*.*.*"), reverse=True):
+    if tfds_prepare.is_prepared(folder) and any(folder.glob("*.array_record*")):
+      return Prepared(folder, ours=False)
+  return None
+
+
+def load(info: DatasetInfo, data_dir: Path, download: bool) -> Dataset:
+  """Returns the set of TFDS, preparing it first where that is allowed and needed."""
+  prepared = find_prepared(info, data_dir)
+  if prepared is None:
+    if not download:
+      raise DataError(
+        f"TFDS has no array_record set of {info.name} in {data_dir}, and data.download "
+        "is false: set data.download=true, or data.dir to the folder that has one."
+      )
+    folder = tfds_prepare.own_folder(info, data_dir)
+    tfds_prepare.prepare(info, folder)
+    prepared = Prepared(folder, ours=True)
+  return read(info, prepared)
+
+
+def read(info: DatasetInfo, prepared: Prepared) -> Dataset:
+  """Returns a prepared set, verified against the official size and content."""
+  train = _read_split(info, prepared, "train", info.train)
+  test = _read_split(info, prepared, "test", info.test)
+  folder = prepared.folder
+  source = f"{info.name}, full, TFDS {folder.parent.name} {folder.name}"
+  arrays = (train.x, train.y, test.x, test.y)
+  return Dataset(info.name, source, True, *arrays, num_classes=info.num_classes)
+
+
+def _read_split(info: DatasetInfo, prepared: Prepared, name: str, pins: Pins) -> Split:
+  """Returns one split of a prepared set, in the official order where it is known."""
+  remedy = f"delete {prepared.folder} and run again"
+  where = f"the {name} split in {prepared.folder}"
+  try:
+    columns = _read_columns(prepared, name)
+  except Exception as error:  # TFDS and array_record raise many kinds
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    raise DataError(f"{where} cannot be read ({reason}): {remedy}.") from None
+  x, y = columns["image"], columns["label"]
+  if x.shape[1:] == (*info.image_shape, 1):
+    x = x[..., 0]  # the stock sets keep an axis for the one channel
+  if prepared.ours:
+    order = np.argsort(columns["index"], kind="stable")
+    x, y = x[order], y[order]
+  split = Split(x, y, where, where)
+  split = check_split(split, info.image_shape, info.num_classes, remedy)
+  check_pins(split, pins, ordered=prepared.ours, remedy=remedy)
+  return split
+
+
+def _read_columns(prepared: Prepared, name: str) -> dict[str, np.ndarray]:
+  """Returns the features of a split as arrays [N, ...], in the order on disk."""
+  with tfds_prepare.quiet_tfds() as tfds:
+    builder = tfds.builder_from_directory(prepared.folder)
+    source = builder.as_data_source(split=name, file_format="array_record")
+    keys = ("image", "label", "index") if prepared.ours else ("image", "label")
+    columns: dict[str, np.ndarray] = {}
+    for start in range(0, len(source), _BLOCK):
+      stop = min(start + _BLOCK, len(source))
+      block = source.__getitems__(list(range(start, stop)))
+      for key in keys:
+        values = np.asarray([example[key] for example in block])
+        if values.dtype == object:  # array_record gives None for some lost records
+          raise ValueError("examples are missing")
+        if key not in columns:
+          columns[key] = np.empty((len(source), *values.shape[1:]), values.dtype)
+        columns[key][start:stop] = values
+    return columns

@@ -1,0 +1,48 @@
+"""What a run stood on: versions, device, commit."""
+
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+_PACKAGES = ("ebmjax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+
+
+def describe() -> dict[str, Any]:
+  """Returns versions, device and commit, for the results of a run."""
+  device = jax.devices()[0]
+  return {
+    "python": platform.python_version(),
+    "packages": {name: _version(name) for name in _PACKAGES},
+    "device": device.device_kind,
+    "backend": device.platform,
+    "devices": jax.device_count(),
+    "commit": commit(),
+  }
+
+
+def commit() -> str | None:
+  """Returns the commit the package stands at, marked where files differ from it."""
+  here = Path(__file__).parent
+  try:
+    found = subprocess.run(
+      ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+      cwd=here,
+      capture_output=True,
+      text=True,
+      timeout=10,
+      check=True,
+    )
+  except (OSError, subprocess.SubprocessError):
+    return None  # installed without its repository, or no git
+  return found.stdout.strip()
+
+
+def _version(name: str) -> str | None:
+  try:
+    return metadata.version(name)
+  except metadata.PackageNotFoundError:
+    return None

@@ -1,0 +1,181 @@
+"""Runs a configuration from data to report; the one place with effects in a loop."""
+
+import logging
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from ebmjax import data, environment, runner, streams
+from ebmjax import report as reporting
+from ebmjax.checkpoints import Checkpoints
+from ebmjax.plan import Stop, make_plan
+from ebmjax.progress import Progress
+from ebmjax.setup import Machine, Setup, describe_parts, make_setup
+from ebmjax.types import Dataset, Evaluation
+from ebmjax.validation import resolve
+from ebmjax.workdir import Record, Workdir
+
+_log = logging.getLogger("ebmjax")
+
+
+def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
+  """Returns the results of `config`, after running what `workdir` does not hold yet.
+
+  A finished run is only read; a broken-off one goes on from its last checkpoint.
+  """
+  started = time.perf_counter()
+  config = resolve(config)
+  with Workdir(Path(workdir)) as folder:
+    folder.claim(config)
+    results = folder.results()
+    if results is not None:
+      _log.info("%s holds this run, finished; nothing is left to do.", folder.path)
+      return results
+    dataset = data.load(config.data)
+    facts = folder.settle(_facts(config, dataset))
+    setup = make_setup(config, dataset, facts["driver"])
+    _announce(setup, facts)
+    speed = _Loop(setup, folder).run()
+    timing = speed | {"wall_time": time.perf_counter() - started}
+    return reporting.write(
+      folder.path,
+      _history(setup, folder.evaluations()),
+      config.to_dict(),
+      facts | describe_parts(setup) | timing,
+      folder.scalars(),
+    )
+
+
+class _Loop:
+  """Training from stop to stop, with what must be on the disk at each of them."""
+
+  def __init__(self, setup: Setup, folder: Workdir) -> None:
+    self._setup, self._folder = setup, folder
+    self._stops = make_plan(setup.config, streams.task_ends(setup.stream))
+    self._machine = Machine(setup)
+    self._chunk_times: list[tuple[int, float]] = []  # (seed-steps, seconds)
+
+  def run(self) -> dict[str, Any]:
+    """Returns timings, after bringing the run to its last step from where it stands."""
+    with ExitStack() as stack:
+      self._keeper = stack.enter_context(self._open_checkpoints())
+      done = self._restore()
+      self._folder.rewind(done)
+      first = max(done, 0)
+      board_dir = self._folder.path / "tensorboard"
+      self._board = stack.enter_context(reporting.Board(board_dir, first))
+      self._bar = stack.enter_context(Progress(self._stops[-1].step, first))
+      for stop in self._stops:
+        if stop.step > done:
+          self._train_until(stop, first)
+          self._pause(stop)
+          first = stop.step
+    return self._speed()
+
+  def _open_checkpoints(self) -> Checkpoints:
+    keep = self._setup.config.checkpoint.keep
+    return Checkpoints(self._folder.path / "checkpoints", keep)
+
+  def _restore(self) -> int:
+    """Returns the step of the newest checkpoint, now in the machine; -1 without one."""
+    restored = self._keeper.restore(self._machine.states)
+    if restored is None:
+      return -1
+    step, self._machine.states = restored
+    _log.info("Going on from the checkpoint of step %d.", step)
+    return step
+
+  def _train_until(self, stop: Stop, first: int) -> None:
+    size = self._setup.config.runner.chunk
+    for chunk in runner.chunks(self._setup.stream, first, stop.step, size):
+      begun = time.perf_counter()
+      losses = self._machine.train(chunk)
+      self._chunk_times.append((losses.size, time.perf_counter() - begun))
+      self._record_losses(int(chunk.step[chunk.active][-1]) + 1, losses.mean(axis=1))
+      self._bar.steps(losses.shape[1], float(losses.mean()))
+
+  def _pause(self, stop: Stop) -> None:
+    """Consolidates, evaluates and saves, in this order.
+
+    The checkpoint comes last: whatever is lost before it is made again, alike.
+    """
+    if stop.ends_task:
+      self._machine.consolidate(stop.task)
+    if stop.evaluate:
+      found = self._machine.evaluate(stop)
+      finished = stop.task + 1 if stop.ends_task else max(stop.task, 0)
+      self._folder.add_evaluation(Record(stop.step, finished, stop.ends_task, found))
+      self._record_accuracy(stop, found)
+    if stop.step > 0:
+      self._keeper.save(stop.step, self._machine.states)
+
+  def _record_losses(self, step: int, means: np.ndarray) -> None:
+    """Writes each seed's mean loss [R] over the chunk, under the step that ends it."""
+    self._folder.add_scalars(
+      {"step": step, "seed": seed, "loss": float(mean)}
+      for seed, mean in zip(self._setup.seeds, means, strict=True)
+    )
+    self._board.scalars(step, {"loss": float(means.mean())})
+
+  def _record_accuracy(self, stop: Stop, found: Evaluation) -> None:
+    """Shows the scored tasks' accuracies, and their mean, in percent."""
+    per_task = 100 * found.accuracy.mean(axis=0)
+    shown = {
+      f"accuracy/task_{task + 1}": float(value)
+      for task, value in enumerate(per_task)
+      if np.isfinite(value)
+    }
+    if shown:
+      average = float(np.mean(list(shown.values())))
+      self._board.scalars(stop.step, shown | {"accuracy/average": average})
+      self._bar.accuracy(stop.step, list(shown.values()), average)
+
+  def _speed(self) -> dict[str, Any]:
+    """Returns seed-steps per second; the first chunk compiles and does not count."""
+    warm = self._chunk_times[1:]
+    seconds = sum(seconds for _, seconds in warm)
+    steps = sum(steps for steps, _ in warm)
+    return {"steps_per_second": steps / seconds if seconds else None}
+
+
+def _announce(setup: Setup, facts: dict[str, Any]) -> None:
+  parts = describe_parts(setup)
+  _log.info("Data: %s.", facts["data_source"])
+  _log.info(
+    "%s on %s, %d parameters, %d steps, seeds %s (%s).",
+    setup.config.network.name.upper(),
+    facts["environment"]["device"],
+    parts["parameters"],
+    parts["steps"],
+    ", ".join(map(str, setup.seeds)),
+    setup.driver,
+  )
+
+
+def _history(setup: Setup, records: list[Record]) -> reporting.History:
+  """Returns the evaluations of a run as arrays with a leading axis [E]."""
+  fields = zip(*(record.evaluation for record in records), strict=True)
+  return reporting.History(
+    steps=np.array([record.step for record in records]),
+    tasks_finished=np.array([record.tasks_finished for record in records]),
+    at_task_end=np.array([record.at_task_end for record in records]),
+    evaluations=Evaluation(*(np.stack(field) for field in fields)),
+    class_names=setup.class_names,
+    seeds=tuple(setup.seeds),
+  )
+
+
+def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:
+  """Returns what every output says of the data and the machine."""
+  return {
+    "data_source": dataset.source,
+    "data_full": dataset.full,
+    "data_digest": data.digest(dataset),
+    "driver": runner.choose_driver(config.runner.driver, jax.default_backend()),
+    "environment": environment.describe(),
+  }

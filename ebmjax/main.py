@@ -1,0 +1,67 @@
+"""Runs an experiment: python -m ebmjax.main --config=FILE[:variants] [flags]
+
+  --config=FILE        the experiment, e.g. configs/permmnist.py; after a colon its
+                       variants, e.g. configs/splitmnist.py:boundary_free,sbc
+  --config.KEY=VALUE   changes one key, e.g. --config.seeds=10
+  --workdir=DIR        the run's folder (default: runs/NAME-VARIANTS); the same command
+                       goes on where a run broke off, or shows a finished one
+  --help               this text and all keys; with --config=FILE also what it says
+
+DIR gets results.json, accuracy_matrix.csv, plots/, scalars.jsonl and tensorboard/.
+"""
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+from ebmjax.errors import UserError
+
+
+def main(argv: list[str]) -> int:
+  """Returns the exit code of the command line `argv`, the program's name included."""
+  # Later imports: --help and a mistyped key should not wait for JAX.
+  from ebmjax import cli
+
+  logging.basicConfig(format="%(message)s", stream=sys.stderr)
+  logging.getLogger("ebmjax").setLevel(logging.INFO)
+  try:
+    if {"--help", "-help", "-h"} & set(argv):
+      print(cli.help_text(__doc__ or "", argv))
+      return 0
+    config, workdir = cli.parse(argv)
+    use_compilation_cache()
+    from ebmjax import experiment, report
+
+    results = experiment.run(config, workdir)
+  except UserError as error:
+    print(f"ebmjax: {error}", file=sys.stderr)
+    return 1
+  except KeyboardInterrupt:
+    print(
+      "ebmjax: interrupted; the same command goes on from the last checkpoint.",
+      file=sys.stderr,
+    )
+    return 130
+  print(report.closing_table(results))
+  print(f"Results, tables and figures: {workdir}")
+  return 0
+
+
+def use_compilation_cache() -> None:
+  """Keeps compiled programs between processes; JAX_COMPILATION_CACHE_DIR moves them."""
+  import jax
+
+  if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    jax.config.update("jax_compilation_cache_dir", str(Path(home) / "ebmjax" / "xla"))
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def cli() -> None:
+  """Entry point of the `ebmjax` command."""
+  sys.exit(main(sys.argv))
+
+
+if __name__ == "__main__":
+  cli()

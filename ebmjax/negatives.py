@@ -1,0 +1,102 @@
+"""Which labels stand against the true one.
+
+Every function maps (key, batch) to labels [B, K] and valid [B, K]; column 0 is the
+true label. Nothing loops or rejects: where a row has no other class to stand against
+its own, its negatives are marked invalid, and the losses pass over them.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ebmjax.types import Batch
+
+
+def one_of_task(key: Array, batch: Batch) -> tuple[Array, Array]:
+  """Returns labels [B, 2]: one negative, uniform over the task's other classes.
+
+  Deviation: the paper draws from the batch; its released code draws from the task.
+  """
+  return _one_other(key, batch.y, batch.negatives.astype(jnp.int32))
+
+
+def one_of_batch(key: Array, batch: Batch) -> tuple[Array, Array]:
+  """Returns labels [B, 2]: one negative, uniform over the batch's distinct labels."""
+  return _one_other(key, batch.y, _present(batch).astype(jnp.int32))
+
+
+def one_by_frequency(key: Array, batch: Batch) -> tuple[Array, Array]:
+  """Returns labels [B, 2]: the label of a random row of the batch of another class."""
+  return _one_other(key, batch.y, _counts(batch))
+
+
+def all_of_batch(key: Array, batch: Batch) -> tuple[Array, Array]:
+  """Returns labels [B, 1 + C]: every other label of the batch ("All Neg Batch")."""
+  del key
+  return _all_others(batch.y, _present(batch))
+
+
+def all_seen(key: Array, batch: Batch) -> tuple[Array, Array]:
+  """Returns labels [B, 1 + C]: every other class seen so far ("All Neg Seen")."""
+  del key
+  return _all_others(batch.y, batch.seen)
+
+
+def repaired(key: Array, batch: Batch) -> tuple[Array, Array]:
+  """Returns labels [B, 2]: the batch's labels dealt out anew, for `joint_pairs`.
+
+  A row may get its own class back. In a batch of one class every pair is a true one:
+  nothing stands against anything, and all are invalid.
+  """
+  other = jax.random.permutation(key, batch.y)
+  several = jnp.any(batch.y != batch.y[0])
+  valid = jnp.stack(
+    [jnp.ones_like(other, bool), jnp.full_like(other, several, bool)], 1
+  )
+  return jnp.stack([batch.y, other], axis=1), valid
+
+
+NEGATIVES: dict[str, Callable[[Array, Batch], tuple[Array, Array]]] = {
+  "one_of_task": one_of_task,
+  "one_of_batch": one_of_batch,
+  "one_by_frequency": one_by_frequency,
+  "all_of_batch": all_of_batch,
+  "all_seen": all_seen,
+  "repaired": repaired,
+}
+
+
+def _counts(batch: Batch) -> Array:
+  """Returns [C]: how many rows of the batch each class has."""
+  return jnp.bincount(batch.y, length=batch.seen.shape[0])
+
+
+def _present(batch: Batch) -> Array:
+  return _counts(batch) > 0
+
+
+def _one_other(key: Array, y: Array, weights: Array) -> tuple[Array, Array]:
+  """Returns labels [B, 2] and valid: y, and a class drawn by weights [C] but for y's.
+
+  One draw a row: r counts through the weights with the true class's share cut out.
+  """
+  upto = jnp.cumsum(weights)
+  own = weights[y]
+  others = upto[-1] - own
+  r = jax.random.randint(key, y.shape, 0, jnp.maximum(others, 1), dtype=jnp.int32)
+  r = r + jnp.where(r >= upto[y] - own, own, 0)
+  drawn = jnp.searchsorted(upto, r, side="right").astype(y.dtype)
+  drawn = jnp.minimum(drawn, weights.shape[0] - 1)
+  valid = jnp.stack([jnp.ones_like(y, bool), others > 0], axis=1)
+  return jnp.stack([y, drawn], axis=1), valid
+
+
+def _all_others(y: Array, candidates: Array) -> tuple[Array, Array]:
+  """Returns labels [B, 1 + C] and valid: y, then the candidates [C] other than y."""
+  classes = jnp.arange(candidates.shape[0], dtype=y.dtype)
+  rows = jnp.broadcast_to(classes[None, :], (y.shape[0], classes.shape[0]))
+  labels = jnp.concatenate([y[:, None], rows], axis=1)
+  others = candidates[None, :] & (rows != y[:, None])
+  return labels, jnp.concatenate([jnp.ones_like(y, bool)[:, None], others], axis=1)

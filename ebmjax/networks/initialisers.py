@@ -1,0 +1,37 @@
+"""How weights start: PyTorch's defaults, because the paper's figures rest on them."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax import Array
+
+INITS = ("pytorch", "flax")
+
+Initialiser = Callable[..., Array]
+
+
+def kernel(init: str) -> Initialiser:
+  """Returns the initialiser of a kernel [fan_in, fan_out]."""
+  if init == "flax":
+    return nn.initializers.lecun_normal()
+  # Uniform in +-1/sqrt(fan_in): a variance of 1/3 of LeCun's.
+  return nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
+
+
+def bias(init: str, fan_in: int) -> Initialiser:
+  """Returns the initialiser of the bias beside a kernel of `fan_in` inputs."""
+  if init == "flax":
+    return nn.initializers.zeros
+  bound = fan_in**-0.5
+
+  def uniform(key: Array, shape: tuple[int, ...], dtype=jnp.float32) -> Array:
+    return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+  return uniform
+
+
+def dense(features: int, fan_in: int, init: str) -> nn.Dense:
+  """Returns a dense layer of `fan_in` inputs, initialised as `init` says."""
+  return nn.Dense(features, kernel_init=kernel(init), bias_init=bias(init, fan_in))

@@ -1,0 +1,15 @@
+"""What a run leaves behind: results, tables, figures and TensorBoard curves.
+
+`write` needs the evaluations of a run as a `History`; `Board` is fed while it runs. Of
+`facts` this package reads `data_source`, `data_full`, `wall_time` (seconds) and
+`steps_per_second` (over all seeds), each of them optional; all others are only kept.
+"""
+
+from ebmjax.report.files import write
+from ebmjax.report.history import History
+from ebmjax.report.paper import lookup
+from ebmjax.report.results import summarise
+from ebmjax.report.table import closing_table
+from ebmjax.report.tensorboard import Board
+
+__all__ = ["Board", "History", "closing_table", "lookup", "summarise", "write"]

@@ -1,0 +1,99 @@
+"""The files of a finished run, each of them written whole or not at all."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ebmjax.report import plots
+from ebmjax.report.history import History, matrices
+from ebmjax.report.results import summarise
+
+AVALANCHE_HEADER = (
+  "eval_exp",
+  "training_exp",
+  "eval_accuracy",
+  "eval_loss",
+  "forgetting",
+)
+
+
+def write(
+  workdir: Path,
+  history: History,
+  config: Mapping[str, Any],
+  facts: Mapping[str, Any],
+  scalars: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+  """Returns the results of a run, after writing them and the figures to `workdir`.
+
+  `scalars` are the training curves, one mapping with step, seed and loss per point.
+  """
+  workdir = Path(workdir)
+  (workdir / "plots").mkdir(parents=True, exist_ok=True)
+  results = summarise(history, config, facts)
+  for name, image in plots.draw(history, scalars).items():
+    _replace(workdir / "plots" / f"{name}.png", image)
+  _replace(workdir / "accuracy_matrix.csv", _accuracy_csv(history).encode())
+  _replace(workdir / "eval_results.csv", _avalanche_csv(history).encode())
+  # Last of all: where this file stands, the run has finished and the others are whole.
+  text = json.dumps(results, indent=2, allow_nan=False, ensure_ascii=False)
+  _replace(workdir / "results.json", f"{text}\n".encode())
+  return results
+
+
+def _replace(path: Path, content: bytes) -> None:
+  """Puts `content` at `path` in one step, so that no reader finds half of it."""
+  temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+  try:
+    with temporary.open("wb") as file:
+      file.write(content)
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, path)
+  finally:
+    temporary.unlink(missing_ok=True)
+
+
+def _accuracy_csv(history: History) -> str:
+  """Returns every evaluated entry of both matrices, in percent, tasks from 1."""
+  accuracy, masked = matrices(history)
+  rows = []
+  for run, after, task in np.argwhere(~np.isnan(accuracy) | ~np.isnan(masked)):
+    entry = (run, after, task)
+    numbers = (_number(100 * accuracy[entry]), _number(100 * masked[entry]))
+    rows.append((history.seeds[run], after + 1, task + 1, *numbers))
+  header = ("seed", "after_task", "task", "accuracy", "masked_accuracy")
+  return _csv(header, rows)
+
+
+def _avalanche_csv(history: History) -> str:
+  """Returns the mean over seeds in the layout of Avalanche's CSVLogger.
+
+  Its readers expect its conventions: experiences from 0, fractions of 1 with four
+  decimals, and forgetting as the fall since the experience was learned.
+  """
+  mean = matrices(history)[0].mean(axis=0)
+  rows = []
+  for training, task in np.argwhere(~np.isnan(mean)):
+    fall = mean[task, task] - mean[training, task] if task < training else 0.0
+    numbers = (_number(mean[training, task]), "", _number(fall))
+    rows.append((task, training, *numbers))
+  return _csv(AVALANCHE_HEADER, rows)
+
+
+def _number(value: float) -> str:
+  return "" if np.isnan(value) else f"{value:.4f}"
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+  buffer = io.StringIO()
+  writer = csv.writer(buffer, lineterminator="\n")
+  writer.writerow(header)
+  writer.writerows(rows)
+  return buffer.getvalue()

@@ -1,0 +1,59 @@
+"""Everything that a run's evaluations found, and the matrices read from it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ebmjax.types import Evaluation
+
+
+class History(NamedTuple):
+  """The E evaluations of R runs, in the order in which they were made.
+
+  `tasks_finished` is 0 before training and all through the first task, t after task t;
+  `at_task_end` marks the evaluations made exactly when a task was finished.
+  """
+
+  steps: np.ndarray  # [E] int, training steps made before the evaluation
+  tasks_finished: np.ndarray  # [E] int
+  at_task_end: np.ndarray  # [E] bool
+  evaluations: Evaluation  # each array with a leading axis E
+  class_names: tuple[str, ...]  # C
+  seeds: tuple[int, ...]  # R
+
+
+def num_tasks(history: History) -> int:
+  """Returns T, the number of tasks."""
+  return history.evaluations.accuracy.shape[-1]
+
+
+def task_ends(history: History) -> dict[int, int]:
+  """Returns {finished tasks: position} of the evaluations made at the end of a task.
+
+  Of several evaluations at the same boundary the last counts.
+  """
+  ends = np.flatnonzero(np.asarray(history.at_task_end))
+  return {int(history.tasks_finished[e]): int(e) for e in ends}
+
+
+def matrices(history: History) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the matrices of accuracy and of masked accuracy, each [R, T, T].
+
+  Row i is the evaluation at the end of task i + 1, NaN where there was none.
+  """
+  tasks = num_tasks(history)
+  shape = (len(history.seeds), tasks, tasks)
+  accuracy, masked = np.full(shape, np.nan), np.full(shape, np.nan)
+  for finished, position in task_ends(history).items():
+    if 1 <= finished <= tasks:
+      accuracy[:, finished - 1] = history.evaluations.accuracy[position]
+      masked[:, finished - 1] = history.evaluations.masked_accuracy[position]
+  return accuracy, masked
+
+
+def untrained_accuracy(history: History) -> np.ndarray:
+  """Returns [R, T], the masked accuracy before the first step; NaN if not evaluated."""
+  before = np.flatnonzero(np.asarray(history.steps) == 0)
+  if before.size == 0:
+    return np.full((len(history.seeds), num_tasks(history)), np.nan)
+  return np.asarray(history.evaluations.masked_accuracy[before[0]], dtype=np.float64)

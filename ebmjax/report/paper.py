@@ -1,0 +1,72 @@
+"""The figures of Li et al. (2022), and which of them a run's config reproduces."""
+
+import functools
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+DATASETS = {  # (stream, data) -> the paper's data set and its usual number of tasks
+  ("split", "mnist"): ("split_mnist", 5),
+  ("permuted", "mnist"): ("perm_mnist", 10),
+  ("split", "cifar10"): ("cifar10", 5),
+  ("split", "cifar100"): ("cifar100", 10),
+}
+METHODS = {  # (network, method, objective) -> the paper's row
+  ("ebm", "finetune", "contrastive"): "ebm",
+  ("ebm", "finetune", "joint_pairs"): "ebm_alt_cd",
+  ("ebm", "er", "contrastive"): "ebm_er",
+  ("sbc", "finetune", "ce"): "sbc",
+  ("sbc", "finetune", "contrastive"): "sbc_cd",
+  ("sbc", "er", "ce"): "sbc_er",
+}
+REGULARISERS = ("ewc", "online_ewc", "si", "lwf", "mas", "bgd")
+SUFFIXES = {"ce": "", "contrastive": "_cd"}
+OWN_OBJECTIVE = ("icarl",)  # methods whose loss is their own, whatever `objective` says
+ABLATIONS = ("negatives", "architecture")  # keys of cells that a config does not name
+
+
+@functools.cache
+def cells() -> tuple[dict[str, Any], ...]:
+  """Returns the cells of the paper's tables, in the paper's order.
+
+  Each has table, setting, method, dataset, accuracy and sem (percent; sem may be None),
+  and some have num_tasks, negatives, architecture or note.
+  """
+  text = resources.files("ebmjax.report").joinpath("paper.json").read_text("utf-8")
+  return tuple(json.loads(text)["cells"])
+
+
+def lookup(config: Mapping[str, Any]) -> dict[str, Any] | None:
+  """Returns the cell of the very run that `config` describes, None if there is none.
+
+  Where two tables repeat a run, the earlier (the main results) is returned.
+  """
+  stream = config["stream"]
+  dataset, usual_tasks = DATASETS.get(
+    (stream["name"], config["data"]["name"]), (None, 0)
+  )
+  method = _row(config)
+  if stream["scenario"] != "class" or dataset is None or method is None:
+    return None
+  for cell in cells():
+    same = (cell["setting"], cell["method"], cell["dataset"]) == (
+      stream["setting"],
+      method,
+      dataset,
+    )
+    tasks = cell.get("num_tasks", usual_tasks)
+    if same and tasks == stream["tasks"] and not any(key in cell for key in ABLATIONS):
+      return dict(cell)
+  return None
+
+
+def _row(config: Mapping[str, Any]) -> str | None:
+  """Returns the paper's name for a network, method and objective, or None."""
+  network, method = config["network"]["name"], config["method"]["name"]
+  objective = config["objective"]
+  if network == "sbc" and method in OWN_OBJECTIVE:
+    return method
+  if network == "sbc" and method in REGULARISERS and objective in SUFFIXES:
+    return method + SUFFIXES[objective]
+  return METHODS.get((network, method, objective))

@@ -1,0 +1,145 @@
+"""The plain-text table that a run prints when it has finished."""
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from ebmjax.report.paper import REGULARISERS
+
+WIDTH = 96
+LABEL = 26  # columns of the left-hand names
+TASKS_PER_LINE = 10
+# Softmax baselines that end on the last task alone score about 100 / T percent, and a
+# little more where tasks overlap: the paper's lie below 1.75 times that.
+LOW = 1.75
+
+
+def closing_table(results: Mapping[str, Any]) -> str:
+  """Returns what was run and what came out, in lines of at most `WIDTH` columns."""
+  blocks = [_heading(results), _tasks(results), _scores(results), _remarks(results)]
+  rule = "-" * WIDTH
+  body = f"\n{rule}\n".join("\n".join(block) for block in blocks if block)
+  return f"{rule}\n{body}\n{rule}"
+
+
+def _heading(results: Mapping[str, Any]) -> list[str]:
+  config, facts = results["config"], results["facts"]
+  stream = config["stream"]
+  run = (
+    f"{config['network']['name']}, {config['method']['name']}, {config['objective']}; "
+    f"{stream['name']} {config['data']['name']}, {stream['tasks']} tasks, "
+    f"{stream['setting'].replace('_', '-')}, {stream['scenario']}-incremental"
+  )
+  seeds = ", ".join(str(seed) for seed in results["seeds"])
+  lines = _entry("Run", run) + _entry("Seeds", seeds)
+  lines += _entry("Data", str(facts.get("data_source", "not recorded")))
+  if facts.get("wall_time") is not None:
+    lines += _entry("Wall time", f"{facts['wall_time']:.1f} s{_speed(facts)}")
+  return lines
+
+
+def _speed(facts: Mapping[str, Any]) -> str:
+  rate = facts.get("steps_per_second")
+  return "" if rate is None else f" ({rate:.1f} steps/s, all seeds together)"
+
+
+def _tasks(results: Mapping[str, Any]) -> list[str]:
+  """Returns the accuracy of each task at the end, mean over seeds."""
+  last_rows = [matrix[-1] for matrix in results["accuracy_matrix"]]
+  means = [_mean(column) for column in zip(*last_rows, strict=True)]
+  lines = []
+  for start in range(0, len(means), TASKS_PER_LINE):
+    part = means[start : start + TASKS_PER_LINE]
+    names = "".join(f"{start + i + 1:>7}" for i in range(len(part)))
+    lines.append(f"{'Task':<{LABEL}}{names}")
+    lines.append(f"{'  accuracy at the end (%)':<{LABEL}}{''.join(map(_cell, part))}")
+  return lines
+
+
+def _mean(values: tuple[float | None, ...]) -> float | None:
+  numbers = [value for value in values if value is not None]
+  return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
+
+
+def _cell(value: float | None) -> str:
+  return f"{'-':>7}" if value is None else f"{value:>7.2f}"
+
+
+def _scores(results: Mapping[str, Any]) -> list[str]:
+  rows = [("", "this run", "paper")]
+  rows.append(
+    ("Average accuracy (%)", _score(results["average_accuracy"]), _paper(results))
+  )
+  for label, name in (
+    ("Task-incremental acc. (%)", "task_incremental_accuracy"),
+    ("Forgetting (points)", "forgetting"),
+    ("Backward transfer (points)", "backward_transfer"),
+    ("Forward transfer (points)", "forward_transfer"),
+  ):
+    rows.append((label, _score(results[name]), ""))
+  return [
+    f"{label:<{LABEL + 2}}{run:<30}{cited}".rstrip() for label, run, cited in rows
+  ]
+
+
+def _score(summary: Mapping[str, Any] | None) -> str:
+  """Returns "mean +- sem (n)", or why there is no such number."""
+  if summary is None:
+    return "not defined for this run"
+  if summary["sem"] is None:
+    return f"{summary['mean']:.2f} (n=1)"
+  return f"{summary['mean']:.2f} +- {summary['sem']:.2f} (n={summary['n']})"
+
+
+def _paper(results: Mapping[str, Any]) -> str:
+  cell = results["paper"]
+  if cell is None:
+    return "no figure for this run"
+  sem = "" if cell["sem"] is None else f" +- {cell['sem']:.2f}"
+  return f"{cell['accuracy']:.2f}{sem}"
+
+
+def _remarks(results: Mapping[str, Any]) -> list[str]:
+  lines = []
+  if results["facts"].get("data_full") is False:
+    lines += _wrap(
+      "WARNING: this run did not use the full data set, so its accuracy is not "
+      "comparable with the paper's."
+    )
+  if _ends_on_last_task(results):
+    lines += _wrap(_low_value_note(results))
+  return lines
+
+
+def _ends_on_last_task(results: Mapping[str, Any]) -> bool:
+  """Returns whether a low average is what this kind of run is known to give."""
+  config, average = results["config"], results["average_accuracy"]
+  tasks = len(results["accuracy_matrix"][0])
+  softmax = config["network"]["name"] == "sbc" and config["objective"] == "ce"
+  no_replay = config["method"]["name"] in ("finetune", *REGULARISERS)
+  class_incremental = config["stream"]["scenario"] == "class"
+  if not (softmax and no_replay and class_incremental) or average is None or tasks < 2:
+    return False
+  return average["mean"] < LOW * 100 / tasks
+
+
+def _low_value_note(results: Mapping[str, Any]) -> str:
+  tasks = len(results["accuracy_matrix"][0])
+  cell = results["paper"]
+  same = "" if cell is None else f" The paper reports the same: {_paper(results)} %."
+  return (
+    f"Note: about 100/{tasks} = {100 / tasks:.1f} % is expected here and is not a bug. "
+    "A softmax classifier without replay, regularised or not, ends up predicting "
+    "little but the classes of the last task, and the earlier tasks score close to 0 %."
+    + same
+  )
+
+
+def _entry(label: str, text: str) -> list[str]:
+  return _wrap(text, first=f"{label:<12}", rest=" " * 12)
+
+
+def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:
+  return textwrap.wrap(
+    text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+  )

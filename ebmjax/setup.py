@@ -1,0 +1,135 @@
+"""From a configuration and a data set to the parts that a run is made of."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from ml_collections import ConfigDict
+
+from ebmjax import evaluation, methods, networks, objectives, runner, streams
+from ebmjax.errors import DivergenceError
+from ebmjax.plan import Stop, tasks_to_evaluate
+from ebmjax.types import Dataset, Evaluation, Learner, PyTree
+
+
+class Setup(NamedTuple):
+  """All that a run needs and that does not change while it runs."""
+
+  config: ConfigDict
+  seeds: list[int]
+  stream: streams.Stream  # stacked: leading axis [R]
+  tables: runner.SeedTables
+  train_images: runner.Images
+  test_images: runner.Images
+  learner: Learner
+  driver: str
+  class_names: tuple[str, ...]
+
+
+def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
+  """Returns the run's parts: streams of all seeds, arrays on the device, learner."""
+  seeds = list(range(config.seed, config.seed + config.seeds))
+  spec = config.stream
+  stream = streams.stack(
+    [streams.build(spec, dataset.train_y, dataset.test_y, seed=seed) for seed in seeds]
+  )
+  train_x = streams.flat_images(spec, dataset.train_x)
+  test_x = streams.flat_images(spec, dataset.test_x)
+  names = streams.make_tasks(spec, num_raw=dataset.num_classes, seed=config.seed).names
+  return Setup(
+    config=config,
+    seeds=seeds,
+    stream=stream,
+    tables=runner.seed_tables(stream, seeds, test_multiple=config.eval.batch_size),
+    train_images=runner.Images(jnp.asarray(train_x), jnp.asarray(dataset.train_y)),
+    test_images=runner.Images(jnp.asarray(test_x), jnp.asarray(dataset.test_y)),
+    learner=make_learner(config, num_inputs=train_x.shape[1], num_classes=len(names)),
+    driver=driver,
+    class_names=names,
+  )
+
+
+def make_learner(config: ConfigDict, *, num_inputs: int, num_classes: int) -> Learner:
+  """Returns the learner that the configuration names."""
+  network = networks.make(
+    config.network, num_inputs=num_inputs, num_classes=num_classes
+  )
+  objective = objectives.make(config.objective, config.negatives)
+  tx = optax.adam(
+    config.optimiser.learning_rate, config.optimiser.b1, config.optimiser.b2
+  )
+  return methods.METHODS[config.method.name](network, objective, tx, config.method)
+
+
+class Machine:
+  """The compiled functions of a setup, and the states [R, ...] they move on."""
+
+  def __init__(self, setup: Setup) -> None:
+    config, learner, driver = setup.config, setup.learner, setup.driver
+    self._setup = setup
+    self._boundary_free = config.stream.setting == "boundary_free"
+    visibility = runner.Visibility(
+      self._boundary_free, own_task_only=config.stream.scenario == "task"
+    )
+    self._train = runner.make_train(learner, visibility, driver)
+    self._consolidate = runner.make_consolidate(learner, driver)
+    self._evaluate = evaluation.make_evaluate(learner, driver, config.eval.batch_size)
+    self.states: PyTree = runner.make_init(learner, driver)(setup.tables.key)
+
+  def train(self, chunk: runner.Chunk) -> np.ndarray:
+    """Returns losses [R, S] of the chunk's active steps, after training on it."""
+    setup = self._setup
+    self.states, metrics = self._train(
+      self.states, setup.tables, setup.train_images, chunk
+    )
+    losses = np.asarray(metrics["loss"])[:, chunk.active]
+    self._check_finite(losses, int(chunk.step[0]))
+    return losses
+
+  def consolidate(self, task: int) -> None:
+    """Lets the learners consolidate a finished task, where its end is known."""
+    setup = self._setup
+    if setup.learner.consolidates and not self._boundary_free:
+      self.states = self._consolidate(
+        self.states, setup.tables, setup.train_images, jnp.int32(task)
+      )
+
+  def evaluate(self, stop: Stop) -> Evaluation:
+    """Returns what the whole test set says of all runs at a stop."""
+    setup = self._setup
+    num_tasks = setup.stream.labels.shape[1]
+    asked = tasks_to_evaluate(stop, num_tasks, self._boundary_free)
+    horizon = num_tasks - 1 if self._boundary_free else stop.task
+    # Labels are numbered in the order of tasks, so all seeds have the same classes.
+    candidates = runner.seen_classes(setup.tables.classes[0], jnp.int32(horizon))
+    counts = {
+      task: self._evaluate(
+        self.states, setup.tables, setup.test_images, jnp.int32(task), candidates
+      )
+      for task in asked
+    }
+    scored = {task for task in asked if stop.step > 0 and task <= horizon}
+    return evaluation.collect(counts, num_tasks, scored)
+
+  def _check_finite(self, losses: np.ndarray, first: int) -> None:
+    bad = np.argwhere(~np.isfinite(losses))
+    if not bad.size:
+      return
+    setup = self._setup
+    run, offset = bad[np.argmin(bad[:, 1])]
+    raise DivergenceError(
+      f"the loss of {setup.config.method.name} with seed {setup.seeds[run]} is not "
+      f"finite at step {first + offset}; lower config.optimiser.learning_rate (now "
+      f"{setup.config.optimiser.learning_rate}) and use a new --workdir. The last "
+      "checkpoint is kept."
+    )
+
+
+def describe_parts(setup: Setup) -> dict[str, Any]:
+  """Returns the sizes that every output of a run states."""
+  state = jax.eval_shape(setup.learner.init, setup.tables.key[0])
+  params = getattr(state, "params", None)
+  count = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))
+  return {"parameters": count, "steps": int(setup.stream.rows.shape[1])}

@@ -1,0 +1,32 @@
+"""Streams: what a learner is shown, and when, as host-built tables of one seed.
+
+A stream is a pure function of (specification, labels of the data set, seed). Nothing
+in it depends on images, devices, chunk sizes or the number of seeds.
+"""
+
+from ebmjax.streams.build import Stream, build, stack, task_ends
+from ebmjax.streams.schedules import (
+  boundary_aware_schedule,
+  boundary_free_schedule,
+  task_weights,
+)
+from ebmjax.streams.tasks import TaskSet, flat_images, make_tasks
+
+__all__ = [
+  "Stream",
+  "TaskSet",
+  "boundary_aware_schedule",
+  "boundary_free_schedule",
+  "build",
+  "flat_images",
+  "make_tasks",
+  "stack",
+  "task_ends",
+  "task_weights",
+]
+
+STREAMS = ("split", "permuted")
+SETTINGS = ("boundary_aware", "boundary_free")
+SCENARIOS = ("class", "domain", "task")
+CLASS_ORDERS = ("fixed", "random")
+FIRST_PERMUTATIONS = ("released", "identity", "random")

@@ -1,0 +1,94 @@
+"""One seed's stream as tables, and several seeds' stacked."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ebmjax.streams.schedules import boundary_aware_schedule, boundary_free_schedule
+from ebmjax.streams.tasks import TaskSet, make_tasks
+
+
+class Stream(NamedTuple):
+  """Everything a run needs to know of its data, per seed; `stack` adds an axis [R]."""
+
+  rows: np.ndarray  # [S, B] int32, rows of the training images
+  tasks: np.ndarray  # [S, B] int8, the task of each row
+  horizon: np.ndarray  # [S] int32, the latest task revealed: classes up to it are seen
+  labels: np.ndarray  # [T, G] int32, raw class -> label
+  permutation: np.ndarray  # [T, P] int32, P = 0 where unpermuted
+  classes: np.ndarray  # [T, C] bool, the labels of each task
+  train_rows: np.ndarray  # [T, M] int32, all training rows of a task; -1 is padding
+  test_rows: np.ndarray  # [T, M'] int32, all test rows of a task; -1 is padding
+
+
+def build(spec: Any, train_y: np.ndarray, test_y: np.ndarray, *, seed: int) -> Stream:
+  """Returns the stream of `seed`; train_y [N] and test_y [M] are raw classes."""
+  num_raw = int(train_y.max()) + 1
+  tasks = make_tasks(spec, num_raw=num_raw, seed=seed)
+  train_rows = _rows_of_tasks(tasks, train_y)
+  positions, task_of_row = _schedule(spec, [len(rows) for rows in train_rows], seed)
+  rows = np.empty(positions.shape, np.int32)
+  for task, members in enumerate(train_rows):
+    mine = task_of_row == task
+    rows[mine] = members[positions[mine]]
+  return Stream(
+    rows=rows,
+    tasks=task_of_row.astype(np.int8),
+    horizon=task_of_row.max(axis=1).astype(np.int32),
+    labels=tasks.labels,
+    permutation=tasks.permutation,
+    classes=tasks.classes,
+    train_rows=_pad(train_rows),
+    test_rows=_pad(_rows_of_tasks(tasks, test_y)),
+  )
+
+
+def stack(streams: list[Stream]) -> Stream:
+  """Returns one stream whose arrays have a leading axis of runs [R].
+
+  A random class order gives tasks of other sizes per seed: tables of rows are padded
+  to the longest.
+  """
+  widest = {
+    name: max(getattr(stream, name).shape[1] for stream in streams)
+    for name in ("train_rows", "test_rows")
+  }
+  even = [
+    stream._replace(
+      **{name: _widen(getattr(stream, name), width) for name, width in widest.items()}
+    )
+    for stream in streams
+  ]
+  return Stream(*(np.stack(arrays) for arrays in zip(*even, strict=True)))
+
+
+def task_ends(stream: Stream) -> list[int]:
+  """Returns T step counts: where each task ends (boundary-free: nominally)."""
+  steps, num_tasks = stream.rows.shape[-2], stream.labels.shape[-2]
+  return [steps * (task + 1) // num_tasks for task in range(num_tasks)]
+
+
+def _schedule(spec: Any, sizes: list[int], seed: int) -> tuple[np.ndarray, np.ndarray]:
+  rng = np.random.default_rng([seed, 2])
+  if spec.setting == "boundary_free":
+    return boundary_free_schedule(
+      sizes, epochs=spec.epochs_per_task, batch_size=spec.batch_size, rng=rng
+    )
+  return boundary_aware_schedule(
+    sizes, iterations=spec.iterations, batch_size=spec.batch_size, rng=rng
+  )
+
+
+def _rows_of_tasks(tasks: TaskSet, y: np.ndarray) -> list[np.ndarray]:
+  """Returns, for each task, the rows whose raw class belongs to it."""
+  return [np.flatnonzero(labels[y] >= 0) for labels in tasks.labels]
+
+
+def _pad(rows: list[np.ndarray]) -> np.ndarray:
+  width = max(len(r) for r in rows)
+  return np.stack([_widen(r[None], width)[0] for r in rows]).astype(np.int32)
+
+
+def _widen(table: np.ndarray, width: int) -> np.ndarray:
+  """Returns table [T, M] filled up with -1 to [T, width]."""
+  return np.pad(table, [(0, 0), (0, width - table.shape[1])], constant_values=-1)

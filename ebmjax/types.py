@@ -1,0 +1,93 @@
+"""The documented contracts between the parts of ebmjax.
+
+Shape letters: S steps, B batch, C classes, T tasks, N examples, R runs (seeds),
+K candidate labels of a row, L labels of a shared set, F features.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+PyTree = Any
+
+
+class Dataset(NamedTuple):
+  """A labelled image set on the host, whole and verified."""
+
+  name: str  # "mnist"
+  source: str  # a sentence: where the arrays came from, for every output
+  full: bool  # False for the embedded subset
+  train_x: np.ndarray  # [N, H, W] or [N, H, W, 3] uint8
+  train_y: np.ndarray  # [N] int32
+  test_x: np.ndarray  # [M, H, W] or [M, H, W, 3] uint8
+  test_y: np.ndarray  # [M] int32
+  num_classes: int
+
+
+class Batch(NamedTuple):
+  """What a learner sees at one step."""
+
+  x: Array  # [B, ...] uint8, already permuted; normalising it is the network's business
+  y: Array  # [B] int32
+  task: Array  # [B] int32; -1 where the setting hides the task
+  seen: Array  # [C] bool, classes that training may normalise over
+  negatives: Array  # [C] bool, classes that may stand against the true label
+  step: Array  # [] int32, from the scan's inputs, never from the state
+
+
+class TaskView(NamedTuple):
+  """What a learner sees of a finished task at a boundary."""
+
+  x: Array  # [N, ...] uint8, the shared training images
+  y: Array  # [N] int32, their labels in this task
+  permutation: Array  # [P] int32, the task's order of pixels; empty where unpermuted
+  rows: Array  # [M] int32, rows of this task, padded
+  valid: Array  # [M] bool, which of them count
+  task: Array  # [] int32
+
+
+class Network(NamedTuple):
+  """An energy network as pure functions.
+
+  `energies` takes labels [B, K], candidates of each row, and returns [B, K]; or labels
+  [L], one set for the whole batch, and returns [B, L]. Lower is better.
+  """
+
+  init: Callable[[Array], tuple[PyTree, PyTree]]  # (key) -> (params, model_state)
+  energies: Callable[
+    ..., tuple[Array, PyTree]
+  ]  # (params, model_state, x, labels, train)
+  features: Callable[[PyTree, PyTree, Array], Array]  # -> [B, F]
+  num_classes: int
+
+
+class Learner(NamedTuple):
+  """A continual learner as pure functions of its state."""
+
+  init: Callable[[Array], PyTree]  # (key) -> state
+  step: Callable[[PyTree, Array, Batch], tuple[PyTree, dict[str, Array]]]
+  consolidate: Callable[[PyTree, Array, TaskView], PyTree]  # at a boundary
+  energies: Callable[[PyTree, Array], Array]  # (state, x) -> [B, C], lower is better
+  consolidates: bool = False  # False where `consolidate` is the identity
+
+
+class Evaluation(NamedTuple):
+  """What one evaluation of R runs over the whole test set found.
+
+  Rows of a task that was not evaluated are NaN (accuracies) or 0 (counts, sums).
+  """
+
+  accuracy: np.ndarray  # [R, T] float64, candidates: all classes seen so far
+  masked_accuracy: np.ndarray  # [R, T] float64, candidates: the classes of the task
+  confusion: np.ndarray  # [R, C, C] int32, row: true class, column: predicted
+  energies: (
+    np.ndarray
+  )  # [R, C, C] float32, mean energy of label (column) for a class (row)
+
+
+def num_params(tree: PyTree) -> int:
+  """Returns how many numbers a tree of arrays holds."""
+  return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(tree))

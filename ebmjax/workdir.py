@@ -1,0 +1,172 @@
+"""A run's folder: who may write to it, and the records that a restart builds on."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from ebmjax.config import flat_keys
+from ebmjax.errors import WorkdirError
+from ebmjax.types import Evaluation
+
+# Where the data lie may change between starts: their digest is compared instead.
+_FREE_KEYS = {"data.dir", "data.source", "data.download", "data.require_full"}
+
+
+class Record(NamedTuple):
+  """An evaluation and when it was made."""
+
+  step: int
+  tasks_finished: int
+  at_task_end: bool
+  evaluation: Evaluation
+
+
+class Workdir:
+  """A locked run folder; use as a context manager."""
+
+  def __init__(self, path: Path) -> None:
+    self.path = path
+    self._scalars = path / "scalars.jsonl"
+    self._evaluations = path / "evaluations"
+
+  def __enter__(self) -> "Workdir":
+    try:
+      self._evaluations.mkdir(parents=True, exist_ok=True)
+      self._lock = (self.path / ".lock").open("w")
+    except OSError as error:
+      raise WorkdirError(
+        f"the workdir {self.path} cannot be written ({error.strerror}); choose another "
+        "with --workdir."
+      ) from error
+    try:
+      fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+      self._lock.close()
+      raise WorkdirError(
+        f"another process is running in {self.path}; wait for it, or choose another "
+        "folder with --workdir."
+      ) from error
+    return self
+
+  def __exit__(self, *exception: object) -> None:
+    self._lock.close()
+
+  def claim(self, config: ConfigDict) -> None:
+    """Writes the configuration, or refuses where the folder holds another's run."""
+    path = self.path / "config.json"
+    if not path.exists():
+      write_json(path, config.to_dict())
+      return
+    stored = flat_keys(ConfigDict(_read_json(path)))
+    given = flat_keys(ConfigDict(json.loads(json.dumps(config.to_dict()))))
+    for key in sorted(stored.keys() | given.keys()):
+      if key not in _FREE_KEYS and stored.get(key) != given.get(key):
+        raise WorkdirError(
+          f"{self.path} holds a run with config.{key}={stored.get(key)!r}, not "
+          f"{given.get(key)!r}; give the same configuration to continue it, or another "
+          "--workdir."
+        )
+
+  def settle(self, facts: dict[str, Any]) -> dict[str, Any]:
+    """Returns the facts of the first start; refuses other data than it had."""
+    path = self.path / "run.json"
+    if not path.exists():
+      write_json(path, facts)
+      return facts
+    first = _read_json(path)
+    if first["data_digest"] != facts["data_digest"]:
+      raise WorkdirError(
+        f"{self.path} holds a run on other data ({first['data_source']}), not on "
+        f"{facts['data_source']}; give the same data, or another --workdir."
+      )
+    return first
+
+  def results(self) -> dict[str, Any] | None:
+    """Returns the results of a finished run, or None."""
+    path = self.path / "results.json"
+    return _read_json(path) if path.exists() else None
+
+  def rewind(self, step: int) -> None:
+    """Drops every record of later steps: they will be made again, alike."""
+    kept = [line for line in self.scalars() if line["step"] <= step]
+    _write_text(self._scalars, "".join(json.dumps(line) + "\n" for line in kept))
+    for path in self._evaluations.glob("*.npz"):
+      if int(path.stem) > step:
+        path.unlink()
+
+  def add_scalars(self, lines: Iterable[dict[str, Any]]) -> None:
+    """Appends lines to scalars.jsonl."""
+    with self._scalars.open("a") as file:
+      file.writelines(json.dumps(line) + "\n" for line in lines)
+
+  def scalars(self) -> list[dict[str, Any]]:
+    """Returns the lines of scalars.jsonl; a line cut short by a kill is left out."""
+    if not self._scalars.exists():
+      return []
+    out = []
+    for line in self._scalars.read_text().splitlines():
+      try:
+        out.append(json.loads(line))
+      except json.JSONDecodeError:
+        break
+    return out
+
+  def add_evaluation(self, record: Record) -> None:
+    """Keeps an evaluation under its step, whole or not at all."""
+    path = self._evaluations / f"{record.step:09d}.npz"
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+      np.savez_compressed(
+        file,
+        tasks_finished=record.tasks_finished,
+        at_task_end=record.at_task_end,
+        **record.evaluation._asdict(),
+      )
+    os.replace(partial, path)
+
+  def evaluations(self) -> list[Record]:
+    """Returns all evaluations kept, in the order of their steps."""
+    return [_read_record(path) for path in sorted(self._evaluations.glob("*.npz"))]
+
+
+def write_json(path: Path, content: Any) -> None:
+  """Writes JSON to a file, whole or not at all."""
+  _write_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def _write_text(path: Path, text: str) -> None:
+  partial = path.with_name(path.name + ".partial")
+  partial.write_text(text)
+  os.replace(partial, path)
+
+
+def _read_json(path: Path) -> Any:
+  try:
+    return json.loads(path.read_text())
+  except (OSError, ValueError) as error:
+    raise WorkdirError(
+      f"{path} cannot be read as JSON; remove the workdir and start the run anew."
+    ) from error
+
+
+def _read_record(path: Path) -> Record:
+  try:
+    with np.load(path) as file:
+      evaluation = Evaluation(*(file[name] for name in Evaluation._fields))
+      return Record(
+        int(path.stem),
+        int(file["tasks_finished"]),
+        bool(file["at_task_end"]),
+        evaluation,
+      )
+  except (OSError, ValueError, KeyError) as error:
+    raise WorkdirError(
+      f"{path} is damaged; remove it and the checkpoints of later steps, or start the "
+      "run anew in another --workdir."
+    ) from error

@@ -1,0 +1,164 @@
+"""What `load` chooses, says and refuses."""
+
+import io
+import socket
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from ebmjax import data
+from ebmjax.errors import DataError
+from ebmjax.types import Dataset
+
+
+@pytest.fixture
+def offline(tiny, monkeypatch):
+  """Makes every server refuse connections, and returns the small set."""
+  with socket.socket() as unused:
+    unused.bind(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+    for name, info in list(data.DATASETS.items()):
+      monkeypatch.setitem(data.DATASETS, name, info._replace(url=url))
+    yield tiny
+
+
+@pytest.fixture
+def embedded(monkeypatch) -> Dataset:
+  """Makes a stand-in the embedded set, whose checks are not tested here."""
+  x, y = np.zeros((3000, 28, 28), np.uint8), np.zeros(3000, np.int32)
+  stand_in = Dataset("mnist", "embedded", False, x, y, x[:2000], y[:2000], 10)
+  monkeypatch.setattr(data.embedded, "load", lambda info: stand_in)
+  return stand_in
+
+
+def test_names_for_the_validator():
+  assert data.SOURCES == ("auto", "tfds", "files", "embedded")
+  assert {"mnist", "fashion_mnist"} <= set(data.DATASETS)
+  for name, info in data.DATASETS.items():
+    assert info.name == name
+    assert len(info.downloads) == 4
+    sums = [*info.train[1:], *info.test[1:]]
+    sums += [download.sha256 for download in info.downloads.values()]
+    assert len(set(sums)) == 10
+    assert all(len(value) == 64 for value in sums)
+
+
+@pytest.mark.parametrize("change", [{"name": "nist"}, {"source": "web"}])
+def test_unknown_names(config, change, sentence):
+  values = config("embedded")
+  vars(values).update(change)
+  with pytest.raises(DataError) as caught:
+    data.load(values)
+  text = sentence(caught)
+  assert "must be one of" in text
+  assert repr(next(iter(change.values()))) in text
+
+
+def test_config_dict_without_download(embedded):
+  values = {"name": "mnist", "source": "embedded", "dir": "", "require_full": False}
+  assert data.load(ConfigDict(values)) is embedded
+
+
+def test_auto_prefers_files_then_prepared_then_download(tiny, config, tmp_path: Path):
+  dataset = data.load(config("auto", tmp_path, require_full=True))
+  assert dataset.source == "mnist, full, TFDS ebmjax_mnist 1.0.0"
+  assert tiny.server.requests
+  tiny.server.requests.clear()
+  assert data.load(config("auto", tmp_path)).source == dataset.source
+  tiny.write_idx(tmp_path)
+  dataset = data.load(config("auto", tmp_path, require_full=True))
+  assert dataset.source == "mnist, full, official idx files"
+  assert not tiny.server.requests
+
+
+def test_auto_offline_falls_back_fast_with_a_banner(
+  offline, embedded, config, tmp_path: Path, capsys
+):
+  start = time.monotonic()
+  assert data.load(config("auto", tmp_path)) is embedded
+  assert time.monotonic() - start < 2
+  printed = capsys.readouterr()
+  assert printed.out == ""
+  assert "ONLY 5,000 IMAGES" in printed.err
+  assert "NOT comparable with the paper" in printed.err
+  assert "data.source=files" in printed.err
+  assert "refused" in printed.err
+  assert printed.err.count("!" * 80) == 2
+  assert len(printed.err.splitlines()) >= 8
+
+
+def test_auto_without_download_asks_nobody(tiny, embedded, config, tmp_path, capsys):
+  assert data.load(config("auto", tmp_path, download=False)) is embedded
+  assert not tiny.server.requests
+  printed = capsys.readouterr().err.replace("!!", "")
+  assert "data.download is false" in " ".join(printed.split())
+
+
+def test_auto_falls_back_where_the_server_lacks_the_files(
+  tiny, embedded, config, tmp_path: Path, capsys
+):
+  tiny.server.files.clear()
+  assert data.load(config("auto", tmp_path)) is embedded
+  assert "404" in capsys.readouterr().err
+
+
+def test_require_full_forbids_the_fall_back(
+  offline, config, tmp_path: Path, capsys, sentence
+):
+  for download in (True, False):
+    values = config("auto", tmp_path, require_full=True, download=download)
+    with pytest.raises(DataError) as caught:
+      data.load(values)
+    text = sentence(caught)
+    assert "the full mnist set is required" in text
+    assert "data.source=files" in text
+  assert "!!!" not in capsys.readouterr().err
+
+
+def test_auto_has_no_fall_back_for_other_sets(offline, config, tmp_path, sentence):
+  with pytest.raises(DataError) as caught:
+    data.load(config("auto", tmp_path, name="fashion_mnist"))
+  assert "the full fashion_mnist set is required" in sentence(caught)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing", "npz"])
+def test_auto_raises_for_damaged_files(tiny, embedded, config, tmp_path: Path, damage):
+  folder = tmp_path / "files"
+  if damage == "npz":
+    path = tiny.write_npz(folder) / "mnist.npz"
+  else:
+    path = tiny.write_idx(folder) / "t10k-labels-idx1-ubyte.gz"
+  if damage == "missing":
+    path.unlink()
+  else:
+    path.write_bytes(path.read_bytes()[:-5])
+  with pytest.raises(DataError, match=path.name.removesuffix(".gz")):
+    data.load(config("auto", folder))
+  assert not tiny.server.requests
+
+
+def test_banner_goes_to_the_given_stream(embedded):
+  stream = io.StringIO()
+  data.banner(embedded, "a reason of many words " * 9, stream)
+  lines = stream.getvalue().strip().splitlines()
+  assert all(line.startswith("!!") and len(line) <= 80 for line in lines)
+
+
+def test_digest_names_the_exact_arrays(embedded):
+  first = data.digest(embedded)
+  assert len(first) == 16
+  assert data.digest(embedded._replace(source="elsewhere")) == first
+  for field in ("train_x", "train_y", "test_x", "test_y"):
+    values = getattr(embedded, field).copy()
+    values.flat[-1] += 1
+    assert data.digest(embedded._replace(**{field: values})) != first
+  other_split = embedded._replace(
+    train_x=embedded.test_x,
+    train_y=embedded.test_y,
+    test_x=embedded.train_x,
+    test_y=embedded.train_y,
+  )
+  assert data.digest(other_split) != first

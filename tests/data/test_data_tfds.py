@@ -1,0 +1,200 @@
+"""The TFDS source: prepared by download without TensorFlow, and read back verified."""
+
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ebmjax import data
+from ebmjax.data import tfds_prepare
+from ebmjax.errors import DataError
+
+IMAGES = "train-images-idx3-ubyte.gz"
+
+
+def own_folder(data_dir: Path) -> Path:
+  """Returns where our preparation goes."""
+  return data_dir / "ebmjax_mnist" / "1.0.0"
+
+
+def test_download_equals_the_files_in_content_and_order(tiny, config, tmp_path: Path):
+  dataset = data.load(config("tfds", tmp_path, require_full=True))
+  tiny.assert_holds(dataset)
+  assert dataset.full
+  assert dataset.source == "mnist, full, TFDS ebmjax_mnist 1.0.0"
+  files = data.load(config("files", tiny.write_idx(tmp_path / "idx")))
+  assert data.digest(dataset) == data.digest(files)
+
+
+def test_second_load_asks_nobody(tiny, config, tmp_path: Path, capsys):
+  data.load(config("tfds", tmp_path))
+  assert [request for request in tiny.server.requests if IMAGES in request] == [
+    f"HEAD {IMAGES}",
+    f"GET {IMAGES}",
+  ]
+  tiny.server.requests.clear()
+  tiny.assert_holds(data.load(config("tfds", tmp_path, download=False)))
+  assert not tiny.server.requests
+  assert capsys.readouterr().out == "", "stdout is for results"
+
+
+def test_the_default_folder_is_that_of_tfds(tiny, config, tmp_path: Path):
+  data.load(config("tfds"))
+  assert tfds_prepare.is_prepared(own_folder(tmp_path / "default_tfds"))
+
+
+def test_tfds_itself_can_read_the_set(tiny, config, tmp_path: Path):
+  import tensorflow_datasets as tfds
+
+  data.load(config("tfds", tmp_path))
+  source = tfds.builder_from_directory(own_folder(tmp_path)).as_data_source("test")
+  example = source[4]
+  index = int(example["index"])
+  np.testing.assert_array_equal(example["image"], tiny.arrays["test_x"][index])
+  indices = [int(source[i]["index"]) for i in range(len(source))]
+  assert indices != sorted(indices), "the test of the order needs a shuffled set"
+
+
+def test_more_than_one_block(tiny, config, tmp_path: Path, monkeypatch):
+  monkeypatch.setattr(data.tfds_source, "_BLOCK", 32)
+  tiny.assert_holds(data.load(config("tfds", tmp_path)))
+
+
+def test_unprepared_without_download(tiny, config, tmp_path: Path, sentence):
+  with pytest.raises(DataError) as caught:
+    data.load(config("tfds", tmp_path, download=False))
+  assert "data.download=true" in sentence(caught)
+  assert not tiny.server.requests
+
+
+def flip(content: bytes) -> bytes:
+  """Returns content with one bit changed in its middle."""
+  middle = len(content) // 2
+  return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+  "served", [flip, lambda content: content[:-50], lambda content: b"<html>sign in"]
+)
+def test_damaged_on_the_server(tiny, config, tmp_path: Path, served, sentence):
+  tiny.server.files[IMAGES] = served(tiny.server.files[IMAGES])
+  with pytest.raises(tfds_prepare.UnavailableError) as caught:
+    data.load(config("tfds", tmp_path))
+  assert "does not match its official checksum" in sentence(caught)
+  assert not own_folder(tmp_path).exists()
+
+
+def test_mended_on_the_server_after_a_failure(tiny, config, tmp_path: Path):
+  whole = tiny.server.files[IMAGES]
+  tiny.server.files[IMAGES] = whole[:-50]
+  with pytest.raises(DataError):
+    data.load(config("tfds", tmp_path))
+  tiny.server.files[IMAGES] = whole
+  tiny.assert_holds(data.load(config("tfds", tmp_path)))
+
+
+def test_absent_on_the_server(tiny, config, tmp_path: Path, sentence):
+  del tiny.server.files["t10k-labels-idx1-ubyte.gz"]
+  with pytest.raises(tfds_prepare.UnavailableError) as caught:
+    data.load(config("tfds", tmp_path))
+  text = sentence(caught)
+  assert "404" in text
+  assert "data.source=files" in text
+  assert not own_folder(tmp_path).exists()
+
+
+def set_url(monkeypatch: pytest.MonkeyPatch, tiny: Any, port: int) -> None:
+  """Makes the set come from another port of this machine."""
+  info = tiny.info._replace(url=f"http://127.0.0.1:{port}/")
+  monkeypatch.setitem(data.DATASETS, "mnist", info)
+
+
+def test_refused_connection_fails_fast(tiny, config, tmp_path, monkeypatch, sentence):
+  with socket.socket() as unused:
+    unused.bind(("127.0.0.1", 0))  # bound and not listening: refused
+    set_url(monkeypatch, tiny, unused.getsockname()[1])
+    start = time.monotonic()
+    with pytest.raises(tfds_prepare.UnavailableError) as caught:
+      data.load(config("tfds", tmp_path))
+  assert time.monotonic() - start < 2
+  assert "refused" in sentence(caught)
+
+
+def test_silent_server_fails_fast(tiny, config, tmp_path, monkeypatch, sentence):
+  monkeypatch.setattr(tfds_prepare, "PROBE_SECONDS", 0.5)
+  with socket.socket() as silent:
+    silent.bind(("127.0.0.1", 0))
+    silent.listen()
+    set_url(monkeypatch, tiny, silent.getsockname()[1])
+    start = time.monotonic()
+    with pytest.raises(tfds_prepare.UnavailableError) as caught:
+      data.load(config("tfds", tmp_path))
+  assert time.monotonic() - start < 2
+  sentence(caught)
+
+
+def test_slow_look_up_of_a_name_fails_fast(tiny, config, tmp_path, monkeypatch):
+  released = threading.Event()
+  monkeypatch.setattr(tfds_prepare, "PROBE_SECONDS", 0.2)
+  monkeypatch.setattr(tfds_prepare, "_ask", lambda url: str(released.wait(10)))
+  with pytest.raises(tfds_prepare.UnavailableError, match=r"within 0\.2 seconds"):
+    data.load(config("tfds", tmp_path))
+  released.set()
+
+
+def test_retries_of_tfds_are_bounded_and_restored(tiny, monkeypatch):
+  from tensorflow_datasets.core.download import downloader
+
+  with tfds_prepare.quiet_tfds():
+    assert downloader.MAX_RETRIES <= 2
+  assert downloader.MAX_RETRIES == 10
+
+
+def test_connection_lost_after_the_probe(tiny, config, tmp_path, monkeypatch, sentence):
+  monkeypatch.setattr(tfds_prepare, "probe", lambda info: "")
+  with socket.socket() as unused:
+    unused.bind(("127.0.0.1", 0))
+    set_url(monkeypatch, tiny, unused.getsockname()[1])
+    with pytest.raises(tfds_prepare.UnavailableError) as caught:
+      data.load(config("tfds", tmp_path))
+  sentence(caught)
+
+
+def test_truncated_download_in_the_cache(tiny, config, tmp_path: Path, sentence):
+  data.load(config("tfds", tmp_path))
+  for path in own_folder(tmp_path).iterdir():
+    path.unlink()
+  own_folder(tmp_path).rmdir()
+  (cached,) = (tmp_path / "downloads").rglob("*train-image*.gz")
+  cached.write_bytes(cached.read_bytes()[:-50])
+  with pytest.raises(DataError) as caught:
+    data.load(config("tfds", tmp_path))
+  assert str(cached) in sentence(caught)
+  assert not own_folder(tmp_path).exists()
+  cached.unlink()  # as the sentence says
+  tiny.assert_holds(data.load(config("tfds", tmp_path)))
+
+
+def test_empty_version_folder_is_prepared(tiny, config, tmp_path: Path):
+  own_folder(tmp_path).mkdir(parents=True)
+  tiny.assert_holds(data.load(config("tfds", tmp_path)))
+
+
+def test_folder_with_something_else(tiny, config, tmp_path: Path, sentence):
+  own_folder(tmp_path).mkdir(parents=True)
+  (own_folder(tmp_path) / "features.json").write_text("{}")
+  with pytest.raises(DataError) as caught:
+    data.load(config("tfds", tmp_path))
+  assert "is not a whole prepared set" in sentence(caught)
+  assert (own_folder(tmp_path) / "features.json").exists()
+
+
+def test_data_dir_that_cannot_be_written(tiny, config, tmp_path: Path, sentence):
+  (tmp_path / "file").write_text("")
+  with pytest.raises(DataError) as caught:
+    data.load(config("tfds", tmp_path / "file"))
+  assert "can be written" in sentence(caught)

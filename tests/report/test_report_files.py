@@ -1,0 +1,183 @@
+"""The files of a finished run: all there, whole, and the same every time."""
+
+import csv
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ebmjax.report import files, plots, write
+
+FIGURES = {"accuracy_per_task", "confusion", "predicted_labels", "energies", "loss"}
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def scalars(runs: int = 2, points: int = 30) -> list[dict]:
+  return [
+    {"step": step, "seed": seed, "loss": 1.0 / (1 + step + seed)}
+    for step in range(points)
+    for seed in range(runs)
+  ]
+
+
+def read_csv(path) -> list[dict[str, str]]:
+  with path.open(newline="") as file:
+    return list(csv.DictReader(file))
+
+
+def drawn(line: Any) -> np.ndarray:
+  """Returns [N, 2], the points of a line of a figure."""
+  return np.asarray(line.get_xydata(), dtype=np.float64)
+
+
+def shown(figure: Any) -> np.ndarray:
+  """Returns the values of a figure's heat map, NaN where it is left empty."""
+  return np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
+
+
+def refuse(token: str) -> None:
+  raise AssertionError(f"{token} is not JSON")
+
+
+def test_write_leaves_exactly_these_files(tmp_path, make_history, make_config):
+  results = write(tmp_path / "run", make_history(), make_config(), {}, scalars())
+  found = {
+    str(path.relative_to(tmp_path / "run"))
+    for path in (tmp_path / "run").rglob("*")
+    if path.is_file()
+  }
+  images = {f"plots/{name}.png" for name in FIGURES}
+  assert found == images | {"results.json", "accuracy_matrix.csv", "eval_results.csv"}
+  text = (tmp_path / "run" / "results.json").read_text("utf-8")
+  assert json.loads(text, parse_constant=refuse) == results
+  for name in images:
+    content = (tmp_path / "run" / name).read_bytes()
+    assert content.startswith(PNG) and content.endswith(b"IEND\xaeB`\x82")
+    assert b"Software" not in content  # a version would change the bytes
+
+
+def test_accuracy_csv_is_long_and_in_percent(tmp_path, make_history, make_config):
+  history = make_history(tasks=3, runs=2, per_task=2)
+  write(tmp_path, history, make_config(), {}, [])
+  rows = read_csv(tmp_path / "accuracy_matrix.csv")
+  # six entries on and below the diagonal, two on the masked superdiagonal, two runs
+  assert len(rows) == 16
+  entry = {(r["seed"], r["after_task"], r["task"]): r for r in rows}
+  evaluations = history.evaluations
+  row = entry["1", "2", "1"]
+  assert row["accuracy"] == f"{100 * evaluations.accuracy[4, 1, 0]:.4f}"
+  assert row["masked_accuracy"] == f"{100 * evaluations.masked_accuracy[4, 1, 0]:.4f}"
+  ahead = entry["0", "1", "2"]
+  assert ahead["accuracy"] == "" and float(ahead["masked_accuracy"]) > 1
+
+
+def test_eval_csv_follows_avalanche(tmp_path, make_history, make_config):
+  history = make_history(tasks=2, runs=2, per_task=1)
+  history.evaluations.accuracy[1] = [[0.9, np.nan], [0.8, np.nan]]
+  history.evaluations.accuracy[2] = [[0.3, 0.7], [0.5, 0.6]]
+  write(tmp_path, history, make_config(), {}, [])
+  assert (tmp_path / "eval_results.csv").read_text() == (
+    "eval_exp,training_exp,eval_accuracy,eval_loss,forgetting\n"
+    "0,0,0.8500,,0.0000\n"
+    "0,1,0.4000,,0.4500\n"
+    "1,1,0.6500,,0.0000\n"
+  )
+
+
+def test_files_are_deterministic(tmp_path, make_history, make_config):
+  for name in ("a", "b"):
+    write(tmp_path / name, make_history(), make_config(), {}, scalars())
+  for path in (p for p in (tmp_path / "a").rglob("*") if p.is_file()):
+    other = tmp_path / "b" / path.relative_to(tmp_path / "a")
+    assert path.read_bytes() == other.read_bytes(), path.name
+
+
+def test_results_come_last(tmp_path, make_history, make_config, monkeypatch):
+  order = []
+  replace = files._replace
+
+  def record(path, content):
+    order.append(path.name)
+    replace(path, content)
+
+  monkeypatch.setattr(files, "_replace", record)
+  write(tmp_path, make_history(), make_config(), {}, scalars())
+  assert len(order) == len(FIGURES) + 3
+  assert order[-1] == "results.json" and order.count("results.json") == 1
+
+
+def test_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
+  path = tmp_path / "results.json"
+  files._replace(path, b"old")
+
+  def fail(source, target):
+    raise OSError("disk")
+
+  monkeypatch.setattr(files.os, "replace", fail)
+  with pytest.raises(OSError, match="disk"):
+    files._replace(path, b"new")
+  assert path.read_bytes() == b"old"
+  assert list(tmp_path.iterdir()) == [path]
+
+
+def test_no_loss_no_figure(make_history):
+  history = make_history()
+  accuracies = [{"step": 1, "seed": 0, "accuracy": 0.5}]
+  for empty in ([], accuracies, [{"step": 1, "seed": 0, "loss": float("nan")}]):
+    assert set(plots.draw(history, empty)) == FIGURES - {"loss"}
+
+
+@pytest.mark.parametrize(
+  "size",
+  [
+    {"tasks": 1, "classes": 10, "runs": 1, "per_task": 1},
+    {"tasks": 10, "classes": 100, "runs": 3, "per_task": 1},
+    {"tasks": 50, "classes": 100, "runs": 2, "per_task": 1},
+  ],
+  ids=str,
+)
+def test_figures_of_every_size(size, make_history):
+  history = make_history(**size)
+  images = plots.draw(history, scalars(runs=size["runs"], points=900))
+  assert set(images) == FIGURES
+  assert all(len(image) > 5000 for image in images.values())
+
+
+def test_accuracy_figure_draws_means_over_seeds(make_history):
+  history = make_history(tasks=3, runs=2, per_task=1)
+  axes = plots.accuracy_per_task(history).axes[0]
+  lines = {line.get_label(): line for line in axes.get_lines()}
+  accuracy = history.evaluations.accuracy[2:, :, 1].mean(axis=1)
+  expected = np.stack([[2000, 3000], 100 * accuracy], axis=1)
+  np.testing.assert_allclose(drawn(lines["task 2"]), expected)
+  so_far = 100 * np.nanmean(history.evaluations.accuracy[1:], axis=-1).mean(axis=1)
+  np.testing.assert_allclose(drawn(lines["mean so far"])[:, 1], so_far)
+
+
+def test_energies_are_means_over_seeds_and_empty_classes_left_out(make_history):
+  history = make_history(tasks=1, classes=3, runs=2, per_task=1)
+  history.evaluations.energies[-1, 0] = [[0, 1, 0.5], [1, 0.25, 0], [0, 0, 0]]
+  history.evaluations.energies[-1, 1] = [[0, 0.5, 1], [1, 0.75, 0], [0, 0, 0]]
+  history.evaluations.confusion[-1, :, 2] = 0
+  image = shown(plots.energies(history))
+  nan = np.nan
+  np.testing.assert_allclose(image, [[0, 0.75, 0.75], [1, 0.5, 0], [nan, nan, nan]])
+
+
+def test_predicted_labels_has_a_row_for_each_task_end(make_history):
+  history = make_history(tasks=3, classes=6, runs=2, per_task=2)
+  figure = plots.predicted_labels(history)
+  shares = shown(figure)
+  assert shares.shape == (3, 6)
+  np.testing.assert_allclose(shares.sum(axis=1), 100)
+  assert (shares[0, 2:] == 0).all()
+  names = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+  assert names == ["task 1", "task 2", "task 3"]
+
+
+def test_long_loss_curves_are_averaged_in_bins():
+  points = np.stack([np.arange(1600.0), np.tile([0.0, 2.0], 800)], axis=1)
+  curve = drawn(plots.loss({0: points}).axes[0].get_lines()[0])
+  assert curve.shape == (plots.MAX_POINTS, 2)
+  np.testing.assert_allclose(curve[:, 1], 1.0)

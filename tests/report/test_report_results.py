@@ -1,0 +1,121 @@
+"""results.json: its numbers, and that any JSON reader accepts it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ebmjax.report import History, summarise
+from ebmjax.report.results import jsonable
+from ebmjax.types import Evaluation
+
+NAN = np.nan
+
+
+@pytest.fixture
+def history() -> History:
+  """Returns two runs of two tasks: untrained, amid each task, at its end."""
+  accuracy = [
+    [[NAN, NAN], [NAN, NAN]],
+    [[0.11, NAN], [0.11, NAN]],
+    [[0.90, NAN], [0.80, NAN]],
+    [[0.33, 0.33], [0.33, 0.33]],
+    [[0.40, 1.00], [0.20, 0.80]],
+  ]
+  masked = [
+    [[0.50, 0.45], [0.50, 0.55]],
+    [[0.60, 0.60], [0.60, 0.60]],
+    [[0.95, 0.55], [0.90, 0.60]],
+    [[0.70, 0.70], [0.70, 0.70]],
+    [[0.90, 1.00], [0.80, 0.90]],
+  ]
+  confusion = np.zeros((5, 2, 3, 3), np.int32)
+  confusion[-1] = [[[1, 1, 0], [0, 0, 2], [0, 0, 4]], [[8, 0, 0]] + [[0, 0, 0]] * 2]
+  evaluations = Evaluation(
+    np.array(accuracy), np.array(masked), confusion, np.zeros((5, 2, 3, 3), np.float32)
+  )
+  return History(
+    steps=np.array([0, 5, 10, 15, 20]),
+    tasks_finished=np.array([0, 0, 1, 1, 2]),
+    at_task_end=np.array([False, False, True, False, True]),
+    evaluations=evaluations,
+    class_names=("a", "b", "c"),
+    seeds=(7, 8),
+  )
+
+
+def test_numbers_of_a_run(history, make_config):
+  results = summarise(history, make_config(), {})
+  assert results["per_seed"] == [70.0, 50.0]
+  # two values 20 apart: sample deviation 20 / sqrt(2), SEM 10
+  assert results["average_accuracy"] == {"mean": 60.0, "sem": 10.0, "n": 2}
+  assert results["task_incremental_accuracy"] == {"mean": 90.0, "sem": 5.0, "n": 2}
+  assert results["forgetting"] == {"mean": 55.0, "sem": 5.0, "n": 2}
+  assert results["backward_transfer"] == {"mean": -55.0, "sem": 5.0, "n": 2}
+  # 0.55 - 0.45 and 0.60 - 0.55, from the untrained evaluation, not the middle one
+  assert results["forward_transfer"] == {"mean": 7.5, "sem": 2.5, "n": 2}
+  assert results["accuracy_matrix"] == [
+    [[90.0, None], [40.0, 100.0]],
+    [[80.0, None], [20.0, 80.0]],
+  ]
+  assert results["masked_accuracy_matrix"][0] == [[95.0, 55.0], [90.0, 100.0]]
+  assert results["untrained_masked_accuracy"] == [[50.0, 45.0], [50.0, 55.0]]
+  # run 0: 1, 1, 6 of 8; run 1: 8, 0, 0 of 8
+  assert results["predicted_label_share"] == [56.25, 6.25, 37.5]
+  assert results["seeds"] == [7, 8] and results["class_names"] == ["a", "b", "c"]
+  assert results["paper"]["accuracy"] == 53.12
+
+
+def test_evaluation_at_the_end_alone_gives_null(history, make_config):
+  end = history._replace(
+    steps=history.steps[-1:],
+    tasks_finished=history.tasks_finished[-1:],
+    at_task_end=history.at_task_end[-1:],
+    evaluations=Evaluation(*(array[-1:] for array in history.evaluations)),
+  )
+  results = summarise(end, make_config(setting="boundary_free"), {})
+  assert results["average_accuracy"]["mean"] == 60.0
+  for name in ("forgetting", "backward_transfer", "forward_transfer"):
+    assert results[name] is None
+  assert results["accuracy_matrix"][0] == [[None, None], [40.0, 100.0]]
+  assert results["untrained_masked_accuracy"] == [[None, None], [None, None]]
+
+
+def test_unfinished_run_has_no_average(history, make_config):
+  short = history._replace(at_task_end=np.array([False, False, True, False, False]))
+  assert summarise(short, make_config(), {})["average_accuracy"] is None
+
+
+def test_single_run_of_a_single_task(make_history, make_config):
+  results = summarise(make_history(tasks=1, runs=1), make_config(tasks=1), {})
+  assert results["average_accuracy"]["n"] == 1
+  assert results["average_accuracy"]["sem"] is None
+  assert results["forgetting"] is None
+  assert results["paper"] is None
+
+
+def test_facts_and_config_pass_through(history, make_config):
+  facts = {"commit": "abc", "versions": {"jax": "0.10"}, "wall_time": 1.5, "x": None}
+  config = make_config()
+  results = summarise(history, config, facts)
+  assert results["facts"] == facts and results["config"] == config
+
+
+def test_results_are_strict_json(history, make_config):
+  facts = {"rate": NAN, "steps": np.int64(3), "path": Path("data"), "shape": (2, 3)}
+  results = summarise(history, make_config(), facts)
+  text = json.dumps(results, allow_nan=False)
+  assert json.loads(text) == results
+  assert results["facts"] == {
+    "rate": None,
+    "steps": 3,
+    "path": "data",
+    "shape": [2, 3],
+  }
+
+
+def test_jsonable_removes_infinities_at_any_depth():
+  value = {1: [np.inf, (np.float32(0.5), -np.inf)], "b": np.array([NAN, 1.0])}
+  assert jsonable(value) == {"1": [None, [0.5, None]], "b": [None, 1.0]}
+  assert jsonable(True) is True

@@ -1,0 +1,84 @@
+"""Which labels are drawn against the true one, and how often."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ebmjax.negatives import NEGATIVES
+from ebmjax.types import Batch
+
+CLASSES = 6
+ONE = ["one_of_task", "one_of_batch", "one_by_frequency"]
+
+
+def make_batch(y, seen=(0, 1, 2, 3), task=(2, 3)):
+  mask = lambda classes: jnp.isin(jnp.arange(CLASSES), jnp.array(classes))  # noqa: E731
+  y = jnp.array(y, jnp.int32)
+  zeros = jnp.zeros_like(y)
+  return Batch(zeros[:, None], y, zeros, mask(seen), mask(task), jnp.int32(0))
+
+
+def drawn(name, batch, n=4000):
+  """Returns labels [n, B, K] and valid [n, B, K] of n independent draws."""
+  keys = jax.random.split(jax.random.key(7), n)
+  return jax.vmap(lambda key: NEGATIVES[name](key, batch))(keys)
+
+
+@pytest.mark.parametrize("name", sorted(NEGATIVES))
+def test_column_0_is_the_true_label(name):
+  batch = make_batch([2, 3, 3, 2])
+  labels, valid = NEGATIVES[name](jax.random.key(0), batch)
+  np.testing.assert_array_equal(labels[:, 0], batch.y)
+  assert valid[:, 0].all()
+  assert labels.dtype == jnp.int32
+
+
+@pytest.mark.parametrize("name", sorted(NEGATIVES))
+def test_a_batch_of_one_class_has_no_negative(name):
+  batch = make_batch([2, 2, 2], seen=(2,), task=(2,))
+  labels, valid = NEGATIVES[name](jax.random.key(0), batch)
+  assert not valid[:, 1:].any()
+  assert ((labels >= 0) & (labels < CLASSES)).all()
+
+
+@pytest.mark.parametrize(
+  ("name", "shares"),
+  [
+    ("one_of_task", {2: 1 / 2, 3: 1 / 2}),  # the task's other classes; y is not in it
+    ("one_of_batch", {2: 1 / 3, 3: 1 / 3, 5: 1 / 3}),  # distinct labels
+    ("one_by_frequency", {2: 4 / 7, 3: 2 / 7, 5: 1 / 7}),  # rows of other classes
+  ],
+)
+def test_frequencies_of_a_single_negative(name, shares):
+  batch = make_batch([0, 2, 2, 2, 2, 3, 3, 5, 0, 0])
+  labels, valid = drawn(name, batch)
+  assert valid.all()
+  found = np.bincount(np.asarray(labels[:, 0, 1]), minlength=CLASSES) / len(labels)
+  expected = [shares.get(c, 0) for c in range(CLASSES)]
+  np.testing.assert_allclose(found, expected, atol=0.03)
+  assert found[[c for c in range(CLASSES) if c not in shares]].sum() == 0
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_the_true_label_is_never_its_own_negative(name):
+  batch = make_batch([2, 3, 2, 3, 3])
+  labels, _ = drawn(name, batch)
+  assert (labels[:, :, 1] != batch.y[None, :]).all()
+
+
+def test_all_of_batch_and_all_seen_mark_their_sets():
+  batch = make_batch([0, 2, 2], seen=(0, 1, 2, 3))
+  for name, members in (("all_of_batch", {0, 2}), ("all_seen", {0, 1, 2, 3})):
+    labels, valid = NEGATIVES[name](jax.random.key(0), batch)
+    for row in range(3):
+      negatives = set(np.asarray(labels[row, 1:])[np.asarray(valid[row, 1:])].tolist())
+      assert negatives == members - {int(batch.y[row])}
+
+
+def test_repaired_deals_out_the_batch_s_labels():
+  batch = make_batch([0, 1, 2, 3])
+  labels, valid = drawn("repaired", batch, 50)
+  assert valid.all()
+  np.testing.assert_array_equal(np.sort(labels[:, :, 1], axis=1), [[0, 1, 2, 3]] * 50)
+  assert (labels[:, :, 1] != labels[:1, :, 1]).any()

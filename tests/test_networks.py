@@ -1,0 +1,188 @@
+"""Networks: the released code's numbers at given weights, and equal forms."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ebmjax import losses, networks
+from ebmjax.config import default
+from ebmjax.networks.gates import NORMALISATIONS, gated_relu, gated_relu_readout
+from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
+from ebmjax.types import num_params
+
+GOLDEN = json.loads((Path(__file__).parent / "golden_energies.json").read_text())
+MLPS = [name for name in GOLDEN if name.startswith("mlp")]
+
+
+def golden_tensors(name):
+  """Returns {tensor: array} and x of a golden network, drawn as the file's recipe says.
+
+  One generator runs through all networks of the file in their order.
+  """
+  rng = np.random.RandomState(GOLDEN["_seed"])
+  for network, entry in GOLDEN.items():
+    if network.startswith("_"):
+      continue
+    tensors = {}
+    for tensor in entry["order"]:
+      shape = entry["shapes"][tensor]
+      if tensor == "y_ebm.weight":
+        tensors[tensor] = rng.standard_normal(shape)
+      else:
+        weight = entry["shapes"][tensor.split(".")[0] + ".weight"]
+        bound = 1 / np.sqrt(np.prod(weight[1:]))
+        tensors[tensor] = rng.uniform(-bound, bound, shape)
+    if network == name:
+      x = rng.uniform(0, 1, (4, entry["input_size"]))
+      return tensors, x
+    rng.uniform(0, 1, (4, entry["input_size"]))
+  raise KeyError(name)
+
+
+def to_params(tensors):
+  """Returns Linen parameters of PyTorch's tensors; kernels are transposed."""
+  layers = {
+    f"layers_{i}": {
+      "kernel": tensors[f"x_fc{i + 1}.weight"].T,
+      "bias": tensors[f"x_fc{i + 1}.bias"],
+    }
+    for i in range(2)
+    if f"x_fc{i + 1}.weight" in tensors
+  }
+  head = {"kernel": tensors["classifier.weight"].T, "bias": tensors["classifier.bias"]}
+  gate = {"embedding": tensors["y_ebm.weight"]}
+  return layers | {"label_gate": gate, "head": head}
+
+
+def from_params(params):
+  """Returns PyTorch's tensors of Linen gradients: the inverse of `to_params`."""
+  out = {"y_ebm.weight": params["label_gate"]["embedding"]}
+  for i in range(2):
+    if f"layers_{i}" in params:
+      out[f"x_fc{i + 1}.weight"] = params[f"layers_{i}"]["kernel"].T
+      out[f"x_fc{i + 1}.bias"] = params[f"layers_{i}"]["bias"]
+  out["classifier.weight"] = params["head"]["kernel"].T
+  out["classifier.bias"] = params["head"]["bias"]
+  return out
+
+
+@pytest.mark.parametrize("name", MLPS)
+def test_energies_loss_and_gradients_are_the_released_code_s(name):
+  entry = GOLDEN[name]
+  tensors, x = golden_tensors(name)
+  layers = sum(key.endswith(".weight") and key.startswith("x_fc") for key in tensors)
+  module = EnergyMLP(
+    entry["input_size"], entry["hidden"], entry["classes"], gated_layers=layers
+  )
+  with jax.enable_x64(True):
+    labels = jnp.array(entry["labels"])
+
+    def loss(params):
+      energies: Any = module.apply({"params": params}, jnp.array(x), labels)
+      return losses.contrastive(energies, jnp.ones((4, 2), bool)).mean(), energies
+
+    params = jax.tree.map(jnp.array, to_params(tensors))
+    (value, energies), gradients = jax.value_and_grad(loss, has_aux=True)(params)
+    np.testing.assert_allclose(energies, entry["energies"], rtol=1e-6)
+    np.testing.assert_allclose(value, entry["loss"], rtol=1e-6)
+    found = from_params(gradients)
+    for tensor, golden in entry["grads"].items():
+      gradient = np.asarray(found[tensor])
+      got = [gradient.sum(), np.abs(gradient).sum(), *gradient.ravel()[:3]]
+      want = [golden["sum"], golden["abs_sum"], *golden["first"]]
+      np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-14)
+
+
+@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("gate", NORMALISATIONS)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_shared_labels_equal_labels_per_row(gate, skip, layers):
+  module = EnergyMLP(7, 5, 4, gated_layers=layers, gate=gate, skip=skip)
+  x = jax.random.normal(jax.random.key(0), (6, 7))
+  variables = module.init(jax.random.key(1), x, jnp.zeros((6, 1), int))
+  energies: Any = partial(module.apply, variables, x)
+  shared = energies(jnp.arange(4))
+  rows = energies(jnp.tile(jnp.arange(4)[None, :], (6, 1)))
+  np.testing.assert_allclose(shared, rows, rtol=1e-5, atol=1e-6)
+  some = energies(jnp.array([2, 0]))
+  np.testing.assert_allclose(some, shared[:, jnp.array([2, 0])], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("nonnegative", [True, False])
+def test_readout_equals_the_plain_form(nonnegative):
+  """The matrix product stands for relu(a * s) . w over all pairs, of either sign."""
+  keys = jax.random.split(jax.random.key(0), 3)
+  a, s, w = (
+    jax.random.normal(k, n) for k, n in zip(keys, [(6, 9), (4, 9), (9,)], strict=True)
+  )
+  s = jnp.abs(s) if nonnegative else s
+  plain = gated_relu(a[:, None, :], s[None, :, :]) @ w
+  got = gated_relu_readout(a, s, w, nonnegative=nonnegative)
+  np.testing.assert_allclose(got, plain, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+  ("name", "inputs", "hidden", "classes", "layers", "count"),
+  [
+    ("sbc", 784, 400, 10, 1, 478_410),
+    ("sbc", 1024, 1000, 100, 1, 2_126_100),
+    ("ebm", 784, 400, 10, 1, 318_401),
+    ("ebm", 1024, 1000, 100, 1, 1_126_001),
+    ("ebm", 784, 400, 10, 2, 478_801),
+    ("ebm", 1024, 1000, 100, 2, 2_127_001),
+  ],
+)
+def test_parameter_counts_are_the_paper_s(name, inputs, hidden, classes, layers, count):
+  config = default().network
+  config.update({"name": name, "hidden": hidden, "gated_layers": layers})
+  network = networks.make(config, num_inputs=inputs, num_classes=classes)
+  params, _ = jax.eval_shape(network.init, jax.random.key(0))
+  assert num_params(params) == count
+
+
+def test_initial_weights_are_uniform_in_pytorch_s_bounds():
+  config = default().network
+  network = networks.make(config, num_inputs=784, num_classes=10)
+  params, _ = network.init(jax.random.key(0))
+  for layer, fan_in in (("layers_0", 784), ("head", 400)):
+    kernel = np.asarray(params[layer]["kernel"])
+    bound = fan_in**-0.5
+    assert np.abs(kernel).max() <= bound
+    np.testing.assert_allclose(kernel.std(), bound / np.sqrt(3), rtol=0.1)
+    assert 0 < np.abs(params[layer]["bias"]).max() <= bound
+  np.testing.assert_allclose(params["label_gate"]["embedding"].std(), 1, rtol=0.05)
+
+
+def test_fixed_embedding_is_no_parameter_and_uniform():
+  config = default().network
+  config.embedding = "fixed"
+  network = networks.make(config, num_inputs=784, num_classes=10)
+  params, model_state = network.init(jax.random.key(0))
+  assert "label_gate" not in params
+  table = np.asarray(model_state["fixed"]["label_gate"]["embedding"])
+  assert table.shape == (10, 400)
+  assert 0 <= table.min() < 0.01 < 0.99 < table.max() <= 1
+
+
+def test_softmax_classifier_s_energies_are_minus_its_logits():
+  module = ClassifierMLP(3, 4, 5)
+  x = jax.random.normal(jax.random.key(0), (2, 3))
+  variables = module.init(jax.random.key(1), x, jnp.zeros((2, 1), int))
+  params = jax.tree.map(np.asarray, variables["params"])
+  hidden = np.asarray(x)
+  for layer in ("layers_0", "layers_1"):
+    hidden = np.maximum(hidden @ params[layer]["kernel"] + params[layer]["bias"], 0)
+  logits = hidden @ params["head"]["kernel"] + params["head"]["bias"]
+  energies: Any = module.apply(variables, x, jnp.arange(5))
+  np.testing.assert_allclose(energies, -logits, rtol=1e-5)
+
+
+def test_uint8_images_enter_as_the_unit_interval():
+  x = jnp.array([[[0, 255], [51, 102]]], jnp.uint8)
+  np.testing.assert_allclose(networks.unit_interval(x), [[0, 1, 0.2, 0.4]], rtol=1e-6)

@@ -1,0 +1,166 @@
+"""Streams: coverage, order, labels, and the boundary-free cross-fade."""
+
+import numpy as np
+import pytest
+
+from ebmjax import streams
+from ebmjax.config import default
+from ebmjax.errors import ConfigError
+
+TRAIN_Y = np.repeat(np.arange(10), [60, 70, 64, 66, 61, 59, 62, 68, 63, 65])
+TEST_Y = np.tile(np.arange(10), 8)
+
+
+def spec(**changes):
+  stream = default().stream
+  stream.update({"iterations": 9, "batch_size": 32} | changes)
+  return stream
+
+
+def build(seed=0, **changes):
+  return streams.build(spec(**changes), TRAIN_Y, TEST_Y, seed=seed)
+
+
+def labels_of(stream):
+  """Returns the stream's label of every row it shows [S, B]."""
+  return stream.labels[stream.tasks, TRAIN_Y[stream.rows]]
+
+
+def test_split_shows_each_task_its_own_classes():
+  stream = build()
+  assert stream.rows.shape == (45, 32)
+  assert streams.task_ends(stream) == [9, 18, 27, 36, 45]
+  labels = labels_of(stream)
+  for task in range(5):
+    part = slice(9 * task, 9 * task + 9)
+    assert set(np.unique(labels[part])) == {2 * task, 2 * task + 1}
+    assert (stream.horizon[part] == task).all()
+  np.testing.assert_array_equal(stream.classes.sum(axis=1), [2] * 5)
+
+
+def test_an_epoch_shows_every_image_at_most_once_and_is_reshuffled():
+  """Task 0 has 130 images: 4 whole batches an epoch, 2 images dropped."""
+  rows = build().rows[:9]
+  for first in (0, 4):
+    epoch = rows[first : first + 4].ravel()
+    assert len(np.unique(epoch)) == 128
+  assert not np.array_equal(rows[:4], rows[4:8])
+
+
+def test_streams_are_a_function_of_the_seed_alone():
+  for name in ("split", "permuted"):
+    for one, two in zip(build(3, name=name), build(3, name=name), strict=True):
+      np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(build(3, name=name).rows, build(4, name=name).rows)
+
+
+def test_random_class_order_differs_by_seed_and_covers_all_classes():
+  orders = set()
+  for seed in range(4):
+    stream = build(seed, class_order="random")
+    labels = stream.labels
+    assert sorted(labels[labels >= 0].tolist()) == list(range(10))
+    np.testing.assert_array_equal(np.unique(labels_of(stream)[:9]), [0, 1])
+    orders.add(tuple(labels.ravel()))
+  assert len(orders) == 4
+
+
+def test_scenarios_label_the_same_rows_differently():
+  labels = {s: labels_of(build(scenario=s)) for s in ("class", "domain", "task")}
+  np.testing.assert_array_equal(labels["class"], labels["task"])
+  np.testing.assert_array_equal(labels["class"] % 2, labels["domain"])
+  assert build(scenario="domain").classes.shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+  ("first", "seed", "identity"),
+  [
+    ("released", 0, True),
+    ("released", 1, False),
+    ("identity", 1, True),
+    ("random", 0, False),
+  ],
+)
+def test_first_permutation(first, seed, identity):
+  stream = build(seed, name="permuted", tasks=3, first_permutation=first)
+  pixels = np.arange(1024)
+  assert np.array_equal(stream.permutation[0], pixels) == identity
+  for row in stream.permutation:
+    np.testing.assert_array_equal(np.sort(row), pixels)
+  assert not np.array_equal(stream.permutation[1], stream.permutation[2])
+
+
+def test_permuted_tasks_own_ten_labels_each_and_pad_images():
+  stream = build(name="permuted", tasks=3)
+  np.testing.assert_array_equal(stream.labels, np.arange(30).reshape(3, 10))
+  images = np.full((2, 28, 28), 7, np.uint8)
+  flat = streams.flat_images(spec(name="permuted"), images).reshape(2, 32, 32)
+  assert (flat[:, 2:30, 2:30] == 7).all()
+  assert flat.sum() == images.sum()
+
+
+def test_every_row_of_a_task_is_in_its_tables():
+  stream = build()
+  for y, table in ((TRAIN_Y, stream.train_rows), (TEST_Y, stream.test_rows)):
+    for task in range(5):
+      rows = table[task][table[task] >= 0]
+      np.testing.assert_array_equal(rows, np.flatnonzero(y // 2 == task))
+
+
+def test_stacking_seeds_pads_the_tables_of_rows():
+  several = [build(seed, class_order="random") for seed in range(3)]
+  stacked = streams.stack(several)
+  assert stacked.rows.shape == (3, 45, 32)
+  for stream, rows in zip(several, stacked.train_rows, strict=True):
+    kept = [row[row >= 0].tolist() for row in rows]
+    assert kept == [row[row >= 0].tolist() for row in stream.train_rows]
+
+
+# The numbers of the boundary-free split MNIST stream: N = 4350 steps, T = 5 tasks.
+
+
+def test_boundary_free_breakpoints():
+  weights = streams.task_weights(4350, 5)
+  alone = [np.flatnonzero(weights[:, k] == 1) for k in range(5)]
+  assert (alone[0][0], alone[0][-1]) == (0, 652)  # fades from 652, where it is still 1
+  assert (alone[1][0], alone[1][-1]) == (1087, 1522)
+  present = np.flatnonzero(weights[:, 1])
+  assert (present[0], present[-1]) == (653, 1956)
+  assert alone[4][-1] == 4349
+
+
+@pytest.mark.parametrize(("steps", "tasks"), [(4350, 5), (46800, 10), (19500, 5)])
+def test_boundary_free_weights_are_shares_of_at_most_two_tasks(steps, tasks):
+  weights = streams.task_weights(steps, tasks)
+  np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
+  assert (weights > 0).sum(axis=1).max() == 2
+  np.testing.assert_allclose(weights.sum(axis=0), steps / tasks, atol=0.51)
+
+
+def test_boundary_free_stream_follows_the_weights():
+  stream = build(setting="boundary_free", epochs_per_task=60)
+  steps = 60 * 5 * (120 // 32)  # the smallest task, digits 4 and 5, has 120 images
+  assert stream.rows.shape == (steps, 32)
+  weights = streams.task_weights(steps, 5)
+  shares = np.stack([(stream.tasks == k).mean(axis=1) for k in range(5)], axis=1)
+  # Half a batch of mass moves at each nominal boundary.
+  boundary = steps // 5
+  window = slice(boundary - 20, boundary + 20)
+  np.testing.assert_allclose(shares[window, 0].mean(), 0.5, atol=0.06)
+  np.testing.assert_allclose(shares.mean(axis=0), weights.mean(axis=0), atol=0.01)
+  assert (np.diff(stream.tasks.astype(int), axis=1) >= 0).all()
+  assert all(len(np.unique(row)) == 32 for row in stream.rows)
+  np.testing.assert_array_equal(stream.horizon, stream.tasks.max(axis=1))
+  labels = labels_of(stream)
+  assert (labels >= 0).all()
+
+
+def test_a_batch_larger_than_a_task_is_refused():
+  for setting in ("boundary_aware", "boundary_free"):
+    with pytest.raises(ConfigError, match=r"batch_size=500 exceeds .* 120 images"):
+      build(setting=setting, batch_size=500)
+
+
+def test_tasks_must_divide_the_classes():
+  with pytest.raises(ConfigError, match="tasks=3 does not divide"):
+    build(tasks=3)
