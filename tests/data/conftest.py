@@ -168,6 +168,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, server: Server, tmp_path: Path) -> Tin
   info = make_info(arrays, server.url)
   server.files.update(pack(arrays))
   monkeypatch.setitem(DATASETS, "mnist", info)
+  monkeypatch.setenv("no_proxy", "127.0.0.1")
   monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "default_tfds"))
   return Tiny(arrays, info, server)
 

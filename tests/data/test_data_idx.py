@@ -12,6 +12,8 @@ from ebmjax.errors import DataError
 
 VALUES = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 CONTENT = struct.pack(">BBBB3I", 0, 0, 8, 3, 2, 3, 4) + VALUES.tobytes()
+# Announces 2 ** 64 bytes, which 64 bits take for none, and holds none.
+OVERFLOW = struct.pack(">BBBB3I", 0, 0, 8, 3, 2**22, 2**22, 2**20)
 
 
 def test_parse_returns_a_writable_array():
@@ -33,7 +35,7 @@ def test_parse_returns_a_writable_array():
     (b"\0\0\x0d" + CONTENT[3:], "begins with 00000d03"),  # floats
     (b"\0\0\x08\1" + CONTENT[4:], "begins with 00000801"),  # labels for images
     (b"<html>" + CONTENT, "begins with 3c68746d"),
-    (CONTENT[:4] + b"\xff" * 12 + CONTENT[16:], "truncated"),  # no overflow
+    (OVERFLOW, "truncated, it announces 18446744073709551616 bytes"),
   ],
 )
 def test_parse_refuses(content, problem, sentence):

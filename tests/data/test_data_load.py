@@ -79,7 +79,8 @@ def test_auto_offline_falls_back_fast_with_a_banner(
 ):
   start = time.monotonic()
   assert data.load(config("auto", tmp_path)) is embedded
-  assert time.monotonic() - start < 2
+  assert time.monotonic() - start < 10
+  assert data.tfds_prepare.PROBE_SECONDS <= 3
   printed = capsys.readouterr()
   assert printed.out == ""
   assert "ONLY 5,000 IMAGES" in printed.err

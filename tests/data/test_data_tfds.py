@@ -1,5 +1,6 @@
 """The TFDS source: prepared by download without TensorFlow, and read back verified."""
 
+import gzip
 import socket
 import threading
 import time
@@ -120,7 +121,7 @@ def test_refused_connection_fails_fast(tiny, config, tmp_path, monkeypatch, sent
     start = time.monotonic()
     with pytest.raises(tfds_prepare.UnavailableError) as caught:
       data.load(config("tfds", tmp_path))
-  assert time.monotonic() - start < 2
+  assert time.monotonic() - start < 10
   assert "refused" in sentence(caught)
 
 
@@ -133,7 +134,7 @@ def test_silent_server_fails_fast(tiny, config, tmp_path, monkeypatch, sentence)
     start = time.monotonic()
     with pytest.raises(tfds_prepare.UnavailableError) as caught:
       data.load(config("tfds", tmp_path))
-  assert time.monotonic() - start < 2
+  assert time.monotonic() - start < 10
   sentence(caught)
 
 
@@ -146,12 +147,13 @@ def test_slow_look_up_of_a_name_fails_fast(tiny, config, tmp_path, monkeypatch):
   released.set()
 
 
-def test_retries_of_tfds_are_bounded_and_restored(tiny, monkeypatch):
+def test_retries_of_tfds_are_bounded_and_restored(monkeypatch):
   from tensorflow_datasets.core.download import downloader
 
+  monkeypatch.setattr(downloader, "MAX_RETRIES", 7)
   with tfds_prepare.quiet_tfds():
     assert downloader.MAX_RETRIES <= 2
-  assert downloader.MAX_RETRIES == 10
+  assert downloader.MAX_RETRIES == 7
 
 
 def test_connection_lost_after_the_probe(tiny, config, tmp_path, monkeypatch, sentence):
@@ -164,13 +166,16 @@ def test_connection_lost_after_the_probe(tiny, config, tmp_path, monkeypatch, se
   sentence(caught)
 
 
-def test_truncated_download_in_the_cache(tiny, config, tmp_path: Path, sentence):
+@pytest.mark.parametrize("damage", ["truncated", "exchanged"])
+def test_damaged_download_in_the_cache(tiny, config, tmp_path, damage, sentence):
   data.load(config("tfds", tmp_path))
   for path in own_folder(tmp_path).iterdir():
     path.unlink()
   own_folder(tmp_path).rmdir()
   (cached,) = (tmp_path / "downloads").rglob("*train-image*.gz")
-  cached.write_bytes(cached.read_bytes()[:-50])
+  content = cached.read_bytes()
+  other = gzip.compress(flip(gzip.decompress(content)))
+  cached.write_bytes(content[:-50] if damage == "truncated" else other)
   with pytest.raises(DataError) as caught:
     data.load(config("tfds", tmp_path))
   assert str(cached) in sentence(caught)

@@ -1,0 +1,181 @@
+"""One battery for every method: a new one is tested by being in the table."""
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ebmjax import networks, objectives
+from ebmjax.checkpoints import Checkpoints
+from ebmjax.config import default
+from ebmjax.methods import METHODS
+from ebmjax.types import Batch, Learner
+
+PIXELS, CLASSES, SIZE = 12, 4, 16
+# (method, network, objective, negatives): each method on each network it serves.
+CASES = [
+  (method, network, objective, negatives)
+  for method in METHODS
+  for network, objective, negatives in (
+    ("ebm", "contrastive", "one_of_task"),
+    ("ebm", "joint_pairs", "repaired"),
+    ("ebm", "likelihood", "all_of_batch"),
+    ("sbc", "ce", "all_seen"),
+    ("sbc", "contrastive", "one_of_batch"),
+  )
+]
+battery = pytest.mark.parametrize("case", CASES, ids="-".join)
+
+
+def make(case: tuple[str, str, str, str], tx: Any = None) -> Learner:
+  method, name, objective, negatives = case
+  config = default()
+  config.network.update({"name": name, "hidden": 24})
+  network = networks.make(config.network, num_inputs=PIXELS, num_classes=CLASSES)
+  tx = tx or optax.adam(3e-3)
+  return METHODS[method](
+    network, objectives.make(objective, negatives), tx, config.method
+  )
+
+
+def batch_at(step: int, labels: tuple[int, ...] = (0, 1)) -> Batch:
+  """Returns a batch of two separable classes, a function of the step alone."""
+  rng = np.random.default_rng(step)
+  y = rng.choice(labels, SIZE)
+  x = rng.integers(0, 90, (SIZE, PIXELS))
+  x[np.arange(SIZE), y] = 255
+  mask = jnp.arange(CLASSES) < 2
+  return Batch(
+    x=jnp.asarray(x, jnp.uint8),
+    y=jnp.asarray(y, jnp.int32),
+    task=jnp.zeros(SIZE, jnp.int32),
+    seen=mask,
+    negatives=mask,
+    step=jnp.int32(step),
+  )
+
+
+def train(learner: Learner, state: Any, steps: int, compiled: bool = True) -> Any:
+  step = jax.jit(learner.step) if compiled else learner.step
+  for i in range(steps):
+    state, metrics = step(state, jax.random.key(i), batch_at(i))
+    assert np.isfinite(metrics["loss"])
+  return state
+
+
+@battery
+def test_compiled_equals_eager(case):
+  learner = make(case, optax.sgd(0.1))
+  state = jax.jit(learner.init)(jax.random.key(0))
+  one, two = (train(learner, state, 1, compiled) for compiled in (True, False))
+  chex.assert_trees_all_close(one, two, rtol=1e-5, atol=1e-6)
+
+
+@battery
+def test_seeds_side_by_side_equal_seeds_in_turn(case):
+  learner = make(case, optax.sgd(0.1))
+  keys = jax.random.split(jax.random.key(0), 3)
+  batch = batch_at(0)
+
+  def first(key):
+    return learner.step(learner.init(key), key, batch)
+
+  both, one = jax.jit(jax.vmap(first))(keys), jax.jit(first)
+  for i, key in enumerate(keys):
+    alone = one(key)
+    mine = jax.tree.map(lambda leaf, i=i: leaf[i], both)
+    chex.assert_trees_all_close(mine, alone, rtol=1e-5, atol=1e-6)
+
+
+@battery
+def test_a_step_keeps_structure_shape_and_type(case):
+  learner = make(case)
+  state = jax.eval_shape(learner.init, jax.random.key(0))
+  after, metrics = jax.eval_shape(learner.step, state, jax.random.key(0), batch_at(0))
+  chex.assert_trees_all_equal_structs(state, after)
+  chex.assert_trees_all_equal_shapes_and_dtypes(state, after)
+  assert metrics["loss"].shape == ()
+
+
+@battery
+def test_the_second_step_does_not_compile_again(case):
+  learner = make(case)
+  step = jax.jit(learner.step)
+  state = jax.jit(learner.init)(jax.random.key(0))
+  for i in range(3):
+    state, _ = step(state, jax.random.key(i), batch_at(i))
+  assert step._cache_size() == 1
+
+
+@battery
+def test_it_learns_two_classes(case):
+  learner = make(case)
+  state = train(learner, jax.jit(learner.init)(jax.random.key(0)), 150)
+  batch = batch_at(999)
+  energies = learner.energies(state, batch.x)
+  assert energies.shape == (SIZE, CLASSES)
+  assert (jnp.argmin(energies[:, :2], axis=1) == batch.y).mean() > 0.9
+
+
+@battery
+def test_a_batch_of_one_class_changes_nothing_but_moments(case):
+  """No negative, no gradient: plain SGD must leave every parameter as it is."""
+  learner = make(case, optax.sgd(1.0))
+  batch = batch_at(0, labels=(1,))
+  if case[3] in ("one_of_task", "all_seen"):
+    only = jnp.arange(CLASSES) == 1
+    batch = batch._replace(seen=only, negatives=only)
+  state = jax.jit(learner.init)(jax.random.key(0))
+  after, metrics = jax.jit(learner.step)(state, jax.random.key(1), batch)
+  assert metrics["loss"] == 0
+  chex.assert_trees_all_equal(state, after)
+
+
+@battery
+def test_save_load_step_equals_step(case, tmp_path):
+  learner = make(case)
+  state = jax.jit(learner.init)(jax.random.key(0))
+  state = train(learner, state, 2)
+  with Checkpoints(tmp_path, keep=1) as keeper:
+    keeper.save(2, state)
+    restored = keeper.restore(state)
+  assert restored is not None and restored[0] == 2
+  straight, _ = jax.jit(learner.step)(state, jax.random.key(9), batch_at(9))
+  resumed, _ = jax.jit(learner.step)(restored[1], jax.random.key(9), batch_at(9))
+  chex.assert_trees_all_equal(straight, resumed)
+
+
+@battery
+def test_no_key_is_used_twice(case):
+  learner = make(case)
+  with jax.debug_key_reuse(True):
+    state = jax.jit(learner.init)(jax.random.key(0))
+    state, metrics = jax.jit(learner.step)(state, jax.random.key(1), batch_at(0))
+  assert np.isfinite(metrics["loss"])
+
+
+def test_contrastive_learning_leaves_absent_classes_embeddings_alone():
+  """Old classes are not suppressed: only the two labels' rows get a gradient."""
+  learner = make(("finetune", "ebm", "contrastive", "one_of_batch"), optax.sgd(1.0))
+  state = learner.init(jax.random.key(0))
+  after = train(learner, state, 5)
+  before, now = (
+    np.asarray(s.params["label_gate"]["embedding"]) for s in (state, after)
+  )
+  np.testing.assert_array_equal(before[2:], now[2:])
+  assert (before[:2] != now[:2]).any(axis=1).all()
+
+
+def test_cross_entropy_pushes_seen_classes_down():
+  """The mechanism of forgetting: a seen class absent from the batch loses its bias."""
+  learner = make(("finetune", "sbc", "ce", "all_seen"), optax.sgd(1.0))
+  state = learner.init(jax.random.key(0))
+  batch = batch_at(0)._replace(seen=jnp.arange(CLASSES) < 3)
+  after, _ = learner.step(state, jax.random.key(0), batch)
+  change = np.asarray(after.params["head"]["bias"] - state.params["head"]["bias"])
+  assert change[2] < 0
+  assert change[3] == 0  # never seen: untouched
