@@ -1,8 +1,8 @@
 """A run's folder: who may write to it, and the records that a restart builds on."""
 
 import fcntl
+import io
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
+from ebmjax import atomic
 from ebmjax.config import flat_keys
 from ebmjax.errors import WorkdirError
 from ebmjax.types import Evaluation
@@ -95,7 +96,7 @@ class Workdir:
   def rewind(self, step: int) -> None:
     """Drops every record of later steps: they will be made again, alike."""
     kept = [line for line in self.scalars() if line["step"] <= step]
-    _write_text(self._scalars, "".join(json.dumps(line) + "\n" for line in kept))
+    atomic.write(self._scalars, "".join(json.dumps(line) + "\n" for line in kept))
     for path in self._evaluations.glob("*.npz"):
       if int(path.stem) > step:
         path.unlink()
@@ -120,15 +121,14 @@ class Workdir:
   def add_evaluation(self, record: Record) -> None:
     """Keeps an evaluation under its step, whole or not at all."""
     path = self._evaluations / f"{record.step:09d}.npz"
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-      np.savez_compressed(
-        file,
-        tasks_finished=record.tasks_finished,
-        at_task_end=record.at_task_end,
-        **record.evaluation._asdict(),
-      )
-    os.replace(partial, path)
+    content = io.BytesIO()
+    np.savez_compressed(
+      content,
+      tasks_finished=record.tasks_finished,
+      at_task_end=record.at_task_end,
+      **record.evaluation._asdict(),
+    )
+    atomic.write(path, content.getvalue())
 
   def evaluations(self) -> list[Record]:
     """Returns all evaluations kept, in the order of their steps."""
@@ -137,13 +137,7 @@ class Workdir:
 
 def write_json(path: Path, content: Any) -> None:
   """Writes JSON to a file, whole or not at all."""
-  _write_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
-
-
-def _write_text(path: Path, text: str) -> None:
-  partial = path.with_name(path.name + ".partial")
-  partial.write_text(text)
-  os.replace(partial, path)
+  atomic.write(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
 def _read_json(path: Path) -> Any:

@@ -104,7 +104,7 @@ def test_a_step_keeps_structure_shape_and_type(case):
 @battery
 def test_the_second_step_does_not_compile_again(case):
   learner = make(case)
-  step = jax.jit(learner.step)
+  step: Any = jax.jit(learner.step)
   state = jax.jit(learner.init)(jax.random.key(0))
   for i in range(3):
     state, _ = step(state, jax.random.key(i), batch_at(i))

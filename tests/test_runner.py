@@ -124,7 +124,7 @@ def test_chunks_and_drivers_do_not_change_the_keys(driver, size):
   """The same random numbers reach every (seed, step), and padding does nothing."""
   _, stream, tables, images = parts(seeds=(0, 5))
   learner = spy(8, 784, 10)
-  train = runner.make_train(learner, runner.Visibility(False, False), driver)
+  train: Any = runner.make_train(learner, runner.Visibility(False, False), driver)
   states = runner.make_init(learner, driver)(tables.key)
   losses = []
   for chunk in runner.chunks(stream, 0, 30, size):
@@ -164,7 +164,7 @@ def test_states_own_their_buffers():
 
 
 def test_evaluation_counts_what_a_table_says():
-  """Energies 0.0 for the pixel's class: tasks 0-1 right, task 2's images mislabelled."""
+  """Tasks 0 and 1 are told right, and every 4 of task 2 looks like a 1."""
   _, _, tables, _ = parts()
   pixels = np.zeros((len(TEST_Y), 784), np.uint8)
   pixels[:, 0] = np.where(TEST_Y == 4, 1, TEST_Y)  # every 4 looks like a 1

@@ -3,13 +3,13 @@
 import csv
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ebmjax import atomic
 from ebmjax.report import plots
 from ebmjax.report.history import History, matrices
 from ebmjax.report.results import summarise
@@ -38,26 +38,13 @@ def write(
   (workdir / "plots").mkdir(parents=True, exist_ok=True)
   results = summarise(history, config, facts)
   for name, image in plots.draw(history, scalars).items():
-    _replace(workdir / "plots" / f"{name}.png", image)
-  _replace(workdir / "accuracy_matrix.csv", _accuracy_csv(history).encode())
-  _replace(workdir / "eval_results.csv", _avalanche_csv(history).encode())
+    atomic.write(workdir / "plots" / f"{name}.png", image)
+  atomic.write(workdir / "accuracy_matrix.csv", _accuracy_csv(history).encode())
+  atomic.write(workdir / "eval_results.csv", _avalanche_csv(history).encode())
   # Last of all: where this file stands, the run has finished and the others are whole.
   text = json.dumps(results, indent=2, allow_nan=False, ensure_ascii=False)
-  _replace(workdir / "results.json", f"{text}\n".encode())
+  atomic.write(workdir / "results.json", f"{text}\n".encode())
   return results
-
-
-def _replace(path: Path, content: bytes) -> None:
-  """Puts `content` at `path` in one step, so that no reader finds half of it."""
-  temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-  try:
-    with temporary.open("wb") as file:
-      file.write(content)
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(temporary, path)
-  finally:
-    temporary.unlink(missing_ok=True)
 
 
 def _accuracy_csv(history: History) -> str:

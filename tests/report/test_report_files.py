@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ebmjax.report import files, plots, write
+from ebmjax import atomic
+from ebmjax.report import plots, write
 
 FIGURES = {"accuracy_per_task", "confusion", "predicted_labels", "energies", "loss"}
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -95,30 +96,16 @@ def test_files_are_deterministic(tmp_path, make_history, make_config):
 
 def test_results_come_last(tmp_path, make_history, make_config, monkeypatch):
   order = []
-  replace = files._replace
+  plain = atomic.write
 
   def record(path, content):
     order.append(path.name)
-    replace(path, content)
+    plain(path, content)
 
-  monkeypatch.setattr(files, "_replace", record)
+  monkeypatch.setattr(atomic, "write", record)
   write(tmp_path, make_history(), make_config(), {}, scalars())
   assert len(order) == len(FIGURES) + 3
   assert order[-1] == "results.json" and order.count("results.json") == 1
-
-
-def test_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
-  path = tmp_path / "results.json"
-  files._replace(path, b"old")
-
-  def fail(source, target):
-    raise OSError("disk")
-
-  monkeypatch.setattr(files.os, "replace", fail)
-  with pytest.raises(OSError, match="disk"):
-    files._replace(path, b"new")
-  assert path.read_bytes() == b"old"
-  assert list(tmp_path.iterdir()) == [path]
 
 
 def test_no_loss_no_figure(make_history):

@@ -1,0 +1,94 @@
+"""A bare PyTorch training step of the same mathematics, for `ebmjax.bench --peer`.
+
+Stands alone: needs torch, not ebmjax. Batches are made beforehand, negatives are drawn
+in one call, nothing is logged: forward, backward and Adam are all that is timed. Reads
+a number of steps per line on standard input and answers with the seconds they took.
+
+  python launch/torch_peer.py NETWORK INPUTS HIDDEN CLASSES PER_TASK LAYERS [compile]
+"""
+
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+BATCH = 128
+
+
+class EnergyMLP(nn.Module):
+  """The label-gated energy network; both candidates of a row share the first layer."""
+
+  def __init__(self, inputs: int, hidden: int, classes: int, layers: int) -> None:
+    super().__init__()
+    self.first = nn.Linear(inputs, hidden)
+    self.rest = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers - 1))
+    self.embedding = nn.Embedding(classes, hidden)
+    self.head = nn.Linear(hidden, 1)
+
+  def forward(self, x: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    gate = functional.normalize(self.embedding(labels), dim=-1)
+    a = self.first(x)[:, None, :]
+    h = torch.relu(a * gate + a)
+    for layer in self.rest:
+      a = layer(h)
+      h = torch.relu(a * gate + a)
+    return self.head(h)[..., 0]
+
+
+def classifier(inputs: int, hidden: int, classes: int) -> nn.Module:
+  """Returns the softmax classifier's network."""
+  return nn.Sequential(
+    nn.Linear(inputs, hidden),
+    nn.ReLU(),
+    nn.Linear(hidden, hidden),
+    nn.ReLU(),
+    nn.Linear(hidden, classes),
+  )
+
+
+def make_step(kind: str, inputs: int, hidden: int, classes: int, per_task: int, n: int):
+  """Returns a function that makes one training step."""
+  batches = [
+    (torch.rand(BATCH, inputs), torch.randint(0, per_task, (BATCH,))) for _ in range(20)
+  ]
+  if kind == "ebm":
+    net: nn.Module = EnergyMLP(inputs, hidden, classes, n)
+  else:
+    net = classifier(inputs, hidden, classes)
+  if "compile" in sys.argv:
+    net = torch.compile(net)
+  optimiser = torch.optim.Adam(net.parameters(), lr=1e-4)
+
+  def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if kind == "sbc":
+      return functional.cross_entropy(net(x)[:, :per_task], y)
+    other = (y + torch.randint(1, per_task, y.shape)) % per_task
+    energies = net(x, torch.stack([y, other], 1))
+    return functional.softplus(energies[:, 0] - energies[:, 1]).mean()
+
+  def step(i: int) -> None:
+    optimiser.zero_grad()
+    loss(*batches[i % len(batches)]).backward()
+    optimiser.step()
+
+  return step
+
+
+def main() -> None:
+  """Answers each line of input, a number of steps, with the seconds they took."""
+  kind, *sizes = sys.argv[1:7]
+  step = make_step(kind, *(int(size) for size in sizes))
+  for i in range(30):
+    step(i)
+  print("ready", torch.__version__, torch.get_num_threads(), flush=True)
+  for line in sys.stdin:
+    begun = time.perf_counter()
+    for i in range(int(line)):
+      step(i)
+    print(time.perf_counter() - begun, flush=True)
+
+
+if __name__ == "__main__":
+  main()
