@@ -25,7 +25,7 @@ import numpy as np
 from ebmjax import config as configuration
 from ebmjax import environment, runner
 from ebmjax.errors import UserError
-from ebmjax.setup import Machine, make_setup
+from ebmjax.machine import Machine, make_setup
 from ebmjax.types import Dataset
 from ebmjax.validation import resolve
 

@@ -18,6 +18,7 @@ from ebmjax.errors import CheckpointError
 from ebmjax.types import PyTree
 
 _log = logging.getLogger("ebmjax")
+_ASIDE = ".damaged"  # ends the name of a step that orbax cannot even list
 
 
 class Checkpoints:
@@ -27,12 +28,11 @@ class Checkpoints:
     self._directory = directory.absolute()
     # Orbax drops its own notes at every step; only its errors concern a user.
     logging.getLogger("absl").setLevel(logging.ERROR)
-    self._keeper = ocp.training.Checkpointer(
-      self._directory,
-      save_decision_policy=ocp.training.save_decision_policies.FixedIntervalPolicy(1),
-      preservation_policy=ocp.training.preservation_policies.LatestN(keep),
-      cleanup_tmp_directories=True,
-    )
+    try:
+      self._keeper = self._open(keep)
+    except Exception:  # orbax reads every step's metadata, and one damaged stops it
+      self._set_aside_unreadable()
+      self._keeper = self._open(keep)
 
   def save(self, step: int, states: PyTree) -> None:
     """Writes the states of `step`; when it returns, the step is whole on the disk."""
@@ -58,12 +58,8 @@ class Checkpoints:
       try:
         return step, self._read(step, like)
       except Exception as error:  # whatever a damaged file leads the reader to raise
-        _log.warning(
-          "The checkpoint of step %d is damaged (%s); going back to an earlier one.",
-          step,
-          str(error).splitlines()[0][:120] if str(error) else type(error).__name__,
-        )
-    if steps:
+        _warn(step, error)
+    if steps or any(self._directory.glob(f"*{_ASIDE}")):
       raise CheckpointError(
         f"all checkpoints in {self._directory} are damaged; remove the workdir and "
         "start the run anew."
@@ -79,6 +75,25 @@ class Checkpoints:
 
   def __exit__(self, *exception: object) -> None:
     self.close()
+
+  def _open(self, keep: int) -> ocp.training.Checkpointer:
+    return ocp.training.Checkpointer(
+      self._directory,
+      save_decision_policy=ocp.training.save_decision_policies.FixedIntervalPolicy(1),
+      preservation_policy=ocp.training.preservation_policies.LatestN(keep),
+      cleanup_tmp_directories=True,
+    )
+
+  def _set_aside_unreadable(self) -> None:
+    """Renames the steps whose metadata cannot be read."""
+    for folder in [path for path in self._directory.iterdir() if path.name.isdigit()]:
+      try:
+        ocp.metadata(folder)
+      except Exception as error:  # whatever a damaged file leads the reader to raise
+        _warn(int(folder.name), error)
+        aside = folder.with_name(folder.name + _ASIDE)
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
 
   def _read(self, step: int, like: PyTree) -> PyTree:
     states = self._keeper.load(step, _abstract(like))
@@ -96,6 +111,14 @@ def digest(tree: PyTree) -> str:
     found.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape}".encode())
     found.update(array.tobytes())
   return found.hexdigest()
+
+
+def _warn(step: int, error: Exception) -> None:
+  _log.warning(
+    "The checkpoint of step %d is damaged (%s); going back to an earlier one.",
+    step,
+    str(error).splitlines()[0][:120] if str(error) else type(error).__name__,
+  )
 
 
 def _abstract(tree: PyTree) -> PyTree:

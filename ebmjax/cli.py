@@ -34,7 +34,12 @@ def load(chosen: str) -> ConfigDict:
   """Returns the configuration of FILE[:variants], as the file has it."""
   path, _, variants = chosen.partition(":")
   module = _import(Path(path))
-  return module.get_config(variants) if variants else module.get_config()
+  try:
+    return module.get_config(variants) if variants else module.get_config()
+  except ConfigError:
+    raise
+  except Exception as error:  # the file is a user's own program
+    raise ConfigError(f"get_config of {path} fails: {_told(error)}.") from error
 
 
 def description(chosen: str) -> str:
@@ -88,15 +93,22 @@ def _import(path: Path) -> Any:
     ask = f" {path.parent} has {', '.join(near)}." if near else ""
     raise ConfigError(f"there is no configuration file {path}.{ask}")
   spec = importlib.util.spec_from_file_location(f"ebmjax_config_{path.stem}", path)
-  assert spec is not None and spec.loader is not None
+  if spec is None or spec.loader is None:
+    raise ConfigError(f"{path} is not a Python file (.py); see configs/.")
   module = importlib.util.module_from_spec(spec)
   try:
     spec.loader.exec_module(module)
   except SyntaxError as error:
     raise ConfigError(f"{path} is not valid Python: {error}.") from error
+  except Exception as error:  # the file is a user's own program
+    raise ConfigError(f"{path} fails when imported: {_told(error)}.") from error
   if not hasattr(module, "get_config"):
     raise ConfigError(f"{path} has no function get_config(variants); see configs/.")
   return module
+
+
+def _told(error: Exception) -> str:
+  return f"{type(error).__name__}: {' '.join(str(error).split()).rstrip('.')}"
 
 
 def _value_of(name: str, argv: list[str]) -> str:

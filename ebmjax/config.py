@@ -146,5 +146,5 @@ def choices_sentence(value: Any, choices: Iterable[str]) -> str:
   """Returns what an error message says of the valid choices, the nearest first."""
   choices = list(choices)
   hint = nearest(str(value), choices)
-  ask = f"did you mean {hint!r}? " if hint else ""
-  return f"{ask}The choices are {', '.join(choices)}."
+  start = f"did you mean {hint!r}? The" if hint else "the"
+  return f"{start} choices are {', '.join(choices)}."

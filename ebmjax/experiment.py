@@ -13,9 +13,9 @@ from ml_collections import ConfigDict
 from ebmjax import data, environment, runner, streams
 from ebmjax import report as reporting
 from ebmjax.checkpoints import Checkpoints
+from ebmjax.machine import Machine, Setup, describe_parts, make_setup
 from ebmjax.plan import Stop, make_plan
 from ebmjax.progress import Progress
-from ebmjax.setup import Machine, Setup, describe_parts, make_setup
 from ebmjax.types import Dataset, Evaluation
 from ebmjax.validation import resolve
 from ebmjax.workdir import Record, Workdir
@@ -39,6 +39,7 @@ def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
     dataset = data.load(config.data)
     facts = folder.settle(_facts(config, dataset))
     setup = make_setup(config, dataset, facts["driver"])
+    folder.begin(config, facts)
     _announce(setup, facts)
     speed = _Loop(setup, folder).run()
     timing = speed | {"wall_time": time.perf_counter() - started}

@@ -45,6 +45,10 @@ def validate(config: ConfigDict) -> None:
     value = lookup(config, key)
     if not value >= least:
       raise ConfigError(f"config.{key}={value!r} is too small; give {least} or more.")
+  for key, most in _AT_MOST.items():
+    value = lookup(config, key)
+    if value > most:
+      raise ConfigError(f"config.{key}={value!r} is too large; give {most} or less.")
   for key, (low, high) in _BETWEEN.items():
     value = lookup(config, key)
     if not low < value < high:
@@ -89,6 +93,11 @@ _AT_LEAST = {
   "checkpoint.every": 1,
   "checkpoint.keep": 1,
   "runner.chunk": 1,
+}
+
+_AT_MOST = {
+  "seed": 2**31 - 1,  # JAX's keys have 32 bits, and larger seeds would repeat smaller
+  "stream.tasks": 127,  # a stream's table of tasks is int8
 }
 
 _BETWEEN = {

@@ -3,9 +3,11 @@
 import fcntl
 import io
 import json
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -59,10 +61,9 @@ class Workdir:
     self._lock.close()
 
   def claim(self, config: ConfigDict) -> None:
-    """Writes the configuration, or refuses where the folder holds another's run."""
+    """Refuses where the folder holds another configuration's run."""
     path = self.path / "config.json"
     if not path.exists():
-      write_json(path, config.to_dict())
       return
     stored = flat_keys(ConfigDict(_read_json(path)))
     given = flat_keys(ConfigDict(json.loads(json.dumps(config.to_dict()))))
@@ -78,7 +79,6 @@ class Workdir:
     """Returns the facts of the first start; refuses other data than it had."""
     path = self.path / "run.json"
     if not path.exists():
-      write_json(path, facts)
       return facts
     first = _read_json(path)
     if first["data_digest"] != facts["data_digest"]:
@@ -87,6 +87,13 @@ class Workdir:
         f"{facts['data_source']}; give the same data, or another --workdir."
       )
     return first
+
+  def begin(self, config: ConfigDict, facts: dict[str, Any]) -> None:
+    """Keeps what later starts must agree with, once the run is known to be possible."""
+    for name, content in (("config", config.to_dict()), ("run", facts)):
+      path = self.path / f"{name}.json"
+      if not path.exists():
+        write_json(path, content)
 
   def results(self) -> dict[str, Any] | None:
     """Returns the results of a finished run, or None."""
@@ -111,7 +118,7 @@ class Workdir:
     if not self._scalars.exists():
       return []
     out = []
-    for line in self._scalars.read_text().splitlines():
+    for line in self._scalars.read_text(errors="replace").splitlines():
       try:
         out.append(json.loads(line))
       except json.JSONDecodeError:
@@ -151,7 +158,8 @@ def _read_json(path: Path) -> Any:
 
 def _read_record(path: Path) -> Record:
   try:
-    with np.load(path) as file:
+    # Opened here, because np.load leaves a damaged file open.
+    with path.open("rb") as content, np.load(content) as file:
       evaluation = Evaluation(*(file[name] for name in Evaluation._fields))
       return Record(
         int(path.stem),
@@ -159,8 +167,8 @@ def _read_record(path: Path) -> Record:
         bool(file["at_task_end"]),
         evaluation,
       )
-  except (OSError, ValueError, KeyError) as error:
+  except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
     raise WorkdirError(
-      f"{path} is damaged; remove it and the checkpoints of later steps, or start the "
-      "run anew in another --workdir."
+      f"{path} is damaged; remove it and the checkpoints of its step and later, or "
+      "start the run anew in another --workdir."
     ) from error

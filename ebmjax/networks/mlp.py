@@ -1,12 +1,12 @@
 """The MNIST networks: the label-gated energy MLP and the softmax classifier's MLP."""
 
 import jax
-import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
 from ebmjax.networks.gates import LabelGate, gated_relu, gated_relu_readout
-from ebmjax.networks.initialisers import bias, dense, kernel
+from ebmjax.networks.heads import EnergyHead, select
+from ebmjax.networks.initialisers import dense
 
 
 class EnergyMLP(nn.Module):
@@ -61,19 +61,6 @@ class EnergyMLP(nn.Module):
     return h @ w + b
 
 
-class EnergyHead(nn.Module):
-  """The last layer's weights w [F] and bias b []: an energy is w . h + b."""
-
-  num_inputs: int
-  init_style: str = "pytorch"
-
-  @nn.compact
-  def __call__(self) -> tuple[Array, Array]:
-    w = self.param("kernel", kernel(self.init_style), (self.num_inputs, 1))
-    b = self.param("bias", bias(self.init_style, self.num_inputs), (1,))
-    return w[:, 0], b[0]
-
-
 class ClassifierMLP(nn.Module):
   """A softmax classifier seen as energies: E(x, y) = -logit_y(x)."""
 
@@ -98,10 +85,3 @@ class ClassifierMLP(nn.Module):
     for layer in self.layers:
       x = jax.nn.relu(layer(x))
     return x
-
-
-def select(energies: Array, labels: Array) -> Array:
-  """Returns the entries of energies [B, C] that labels [B, K] or [L] ask for."""
-  if labels.ndim == 1:
-    return energies[:, labels]
-  return jnp.take_along_axis(energies, labels, axis=1)

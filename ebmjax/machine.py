@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 from ebmjax import evaluation, methods, networks, objectives, runner, streams
 from ebmjax.errors import DivergenceError
 from ebmjax.plan import Stop, tasks_to_evaluate
-from ebmjax.types import Dataset, Evaluation, Learner, PyTree
+from ebmjax.types import Dataset, Evaluation, Learner, PyTree, num_params
 
 
 class Setup(NamedTuple):
@@ -130,6 +130,5 @@ class Machine:
 def describe_parts(setup: Setup) -> dict[str, Any]:
   """Returns the sizes that every output of a run states."""
   state = jax.eval_shape(setup.learner.init, setup.tables.key[0])
-  params = getattr(state, "params", None)
-  count = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))
+  count = num_params(getattr(state, "params", None))
   return {"parameters": count, "steps": int(setup.stream.rows.shape[1])}

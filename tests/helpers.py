@@ -1,0 +1,89 @@
+"""What the tests of whole runs share: a synthetic set, shrunken configurations."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from ebmjax import cli
+from ebmjax.data.arrays import idx_header
+
+ROOT = Path(__file__).parents[1]
+SPLIT = str(ROOT / "configs" / "splitmnist.py")
+PERMUTED = str(ROOT / "configs" / "permmnist.py")
+
+# On top of `:smoke`: seconds become fractions of a second.
+SMALL = {
+  "stream.iterations": 12,
+  "stream.batch_size": 16,
+  "network.hidden": 8,
+  "eval.batch_size": 100,
+  "runner.chunk": 5,
+}
+
+
+def write_idx(folder: Path, seed: int = 0) -> Path:
+  """Returns the folder, now with 600 and 200 images of ten patterns as idx files."""
+  folder.mkdir(parents=True, exist_ok=True)
+  rng = np.random.default_rng(seed)
+  patterns = rng.integers(0, 200, (10, 28, 28))
+  for prefix, count in (("train", 600), ("t10k", 200)):
+    labels = rng.permutation(np.arange(count) % 10)
+    images = patterns[labels] + rng.integers(0, 56, (count, 28, 28))
+    for name, values in (("images-idx3", images), ("labels-idx1", labels)):
+      content = idx_header(values.shape) + values.astype(np.uint8).tobytes()
+      (folder / f"{prefix}-{name}-ubyte").write_bytes(content)
+  return folder
+
+
+def make_config(chosen: str, data_dir: Path, **changes: Any) -> ConfigDict:
+  """Returns FILE[:variants], made small; `stream__tasks=5` sets stream.tasks."""
+  config = cli.load(chosen)
+  given = {name.replace("__", "."): value for name, value in changes.items()}
+  data = {"data.source": "files", "data.dir": str(data_dir)}
+  config.update_from_flattened_dict(SMALL | data | given)
+  return config
+
+
+def overrides(data_dir: Path, **changes: Any) -> list[str]:
+  """Returns the flags that say what `make_config` does."""
+  given = {name.replace("__", "."): value for name, value in changes.items()}
+  data = {"data.source": "files", "data.dir": str(data_dir)}
+  return [f"--config.{key}={value}" for key, value in (SMALL | data | given).items()]
+
+
+def command(*arguments: str) -> list[str]:
+  """Returns the command line that runs ebmjax with these arguments."""
+  return [sys.executable, "-m", "ebmjax.main", *arguments]
+
+
+def environment(cache: Path) -> dict[str, str]:
+  """Returns the variables of a child process, compiled programs going to `cache`."""
+  path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+  return os.environ | {"PYTHONPATH": path, "JAX_COMPILATION_CACHE_DIR": str(cache)}
+
+
+def read_results(workdir: Path) -> dict[str, Any]:
+  """Returns results.json, which must be strict JSON."""
+
+  def refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+  text = (workdir / "results.json").read_text()
+  results: dict[str, Any] = json.loads(text, parse_constant=refuse)
+  return results
+
+
+def assert_same_bits(tree: Any, other: Any) -> None:
+  """Asserts that two trees have the same structure, types, shapes and bits."""
+  structures: list[Any] = [jax.tree.structure(tree), jax.tree.structure(other)]
+  assert structures[0] == structures[1]
+  for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True):
+    a, b = np.asarray(a), np.asarray(b)
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    assert a.tobytes() == b.tobytes()

@@ -1,0 +1,351 @@
+"""The command line: what is wrong with it is told in one sentence, nothing else."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ebmjax import cli, data, main
+from tests.helpers import (
+  PERMUTED,
+  ROOT,
+  SPLIT,
+  command,
+  environment,
+  overrides,
+  write_idx,
+)
+
+SMOKE = f"--config={SPLIT}:smoke"
+
+
+@pytest.fixture(autouse=True)
+def no_compilation_cache(monkeypatch):
+  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+  return write_idx(tmp_path / "data")
+
+
+def sentence_of(stderr: str) -> str:
+  """Returns what follows `ebmjax: ` in the only line, asserted to be a sentence."""
+  (line,) = stderr.splitlines()
+  assert line.startswith("ebmjax: ")
+  assert line.endswith(".")
+  return line.removeprefix("ebmjax: ")
+
+
+def keys(*given: str) -> list[str]:
+  return [SMOKE, *(f"--config.{key}" for key in given)]
+
+
+# Each: the arguments, and what the sentence must say.
+FAULTS = {
+  "unknown key": (
+    keys("stream.batchsize=3"),
+    ["config.stream.batchsize is unknown", "did you mean config.stream.batch_size?"],
+  ),
+  "unknown key, its group left out": (
+    keys("learning_rat=0.1"),
+    ["did you mean config.optimiser.learning_rate?"],
+  ),
+  "unknown key like no other": (
+    keys("zzzzqqqq=1"),
+    ["config.zzzzqqqq is unknown; see --help for all keys."],
+  ),
+  "a key of a leaf": (keys("seeds.x=1"), ["config.seeds.x is unknown"]),
+  "a group for a key": (keys("stream=split"), ["config.stream is unknown"]),
+  "text for an integer": (keys("seeds=many"), ["seeds", "many", "See --help."]),
+  "fraction for an integer": (keys("seeds=2.5"), ["seeds", "2.5", "See --help."]),
+  "text for a number": (
+    keys("optimiser.learning_rate=fast"),
+    ["learning_rate", "fast", "See --help."],
+  ),
+  "text for a truth value": (keys("network.skip=perhaps"), ["skip", "perhaps"]),
+  "value missing": (keys("seeds"), ["config.seeds", "See --help."]),
+  "objective": (
+    keys("objective=contrastve"),
+    [
+      "config.objective='contrastve' is unknown; did you mean 'contrastive'?",
+      "The choices are contrastive, difference, likelihood, joint_pairs, ce.",
+    ],
+  ),
+  "objective like no other": (
+    keys("objective=zzz"),
+    ["config.objective='zzz' is unknown; the choices are contrastive,"],
+  ),
+  "negatives": (keys("negatives=one_of_tsk"), ["did you mean 'one_of_task'?"]),
+  "data set": (keys("data.name=mnits"), ["did you mean 'mnist'?"]),
+  "source": (keys("data.source=file"), ["did you mean 'files'?"]),
+  "stream": (keys("stream.name=permute"), ["did you mean 'permuted'?"]),
+  "setting": (
+    keys("stream.setting=boundaryfree"),
+    ["did you mean 'boundary_free'?"],
+  ),
+  "scenario": (keys("stream.scenario=tasks"), ["did you mean 'task'?"]),
+  "class order": (keys("stream.class_order=radom"), ["did you mean 'random'?"]),
+  "first permutation": (
+    keys("stream.first_permutation=identical"),
+    ["did you mean 'identity'?"],
+  ),
+  "network": (keys("network.name=ebn"), ["did you mean 'ebm'?"]),
+  "gate": (keys("network.gate=sofmax"), ["did you mean 'softmax'?"]),
+  "embedding": (keys("network.embedding=fix"), ["did you mean 'fixed'?"]),
+  "init": (keys("network.init=torch"), ["did you mean 'pytorch'?"]),
+  "method": (keys("method.name=fine_tune"), ["did you mean 'finetune'?"]),
+  "driver": (keys("runner.driver=pmap"), ["choices are auto, map, vmap."]),
+  "task's negatives without boundaries": (
+    keys("stream.setting=boundary_free", "negatives=one_of_task"),
+    ["'one_of_task' needs task boundaries", "use 'one_of_batch'."],
+  ),
+  "task-incremental without boundaries": (
+    keys("stream.setting=boundary_free", "stream.scenario=task"),
+    ["config.stream.scenario='task'", "use 'boundary_aware'."],
+  ),
+  "joint pairs without re-pairing": (
+    keys("objective=joint_pairs", "negatives=one_of_task"),
+    ["config.objective='joint_pairs' and config.negatives='repaired' go together"],
+  ),
+  "re-pairing without joint pairs": (
+    keys("negatives=repaired"),
+    ["config.objective='joint_pairs' and config.negatives='repaired' go together"],
+  ),
+  "cross-entropy over two classes": (
+    keys("objective=ce", "negatives=one_of_batch"),
+    ["config.objective='ce'", "'one_of_batch'", "config.negatives='all_seen'"],
+  ),
+  "random order of permuted tasks": (
+    [f"--config={PERMUTED}:smoke", "--config.stream.class_order=random"],
+    ["config.stream.class_order='random'", "use 'fixed'."],
+  ),
+  "no seeds": (keys("seeds=0"), ["config.seeds=0 is too small; give 1 or more."]),
+  "negative seed": (keys("seed=-1"), ["config.seed=-1 is too small; give 0 or more."]),
+  "seed beyond 32 bits": (keys("seed=4294967296"), ["config.seed", "4294967296"]),
+  "too many tasks": (
+    [f"--config={PERMUTED}:smoke", "--config.stream.tasks=128"],
+    ["config.stream.tasks=128"],
+  ),
+  "no units": (keys("network.hidden=0"), ["config.network.hidden=0 is too small"]),
+  "no chunk": (keys("runner.chunk=0"), ["config.runner.chunk=0 is too small"]),
+  "no checkpoints": (keys("checkpoint.keep=0"), ["config.checkpoint.keep=0"]),
+  "learning rate 0": (
+    keys("optimiser.learning_rate=0"),
+    ["config.optimiser.learning_rate=0.0 is out of range", "between 0 and 10."],
+  ),
+  "learning rate nan": (keys("optimiser.learning_rate=nan"), ["is out of range"]),
+  "momentum 1": (keys("optimiser.b1=1"), ["config.optimiser.b1=1.0 is out of range"]),
+  "unknown variant": (
+    [f"--config={SPLIT}:boundry_free"],
+    ["unknown variant 'boundry_free'; did you mean 'boundary_free'? The choices are"],
+  ),
+  "unknown flag": ([SMOKE, "--workdri=x"], ["workdri", "See --help."]),
+  "stray argument": ([SMOKE, "seeds=3"], ["the argument 'seeds=3' is not a flag"]),
+  "no experiment": ([], ["no experiment is named", "--config=configs/permmnist.py"]),
+  "empty experiment": (["--config="], ["no experiment is named"]),
+  "missing file": (
+    [f"--config={ROOT / 'configs' / 'splitmist.py'}"],
+    [f"there is no configuration file {ROOT / 'configs' / 'splitmist.py'}.", SPLIT],
+  ),
+  "missing file in a missing folder": (
+    ["--config=nowhere/at_all.py"],
+    ["there is no configuration file nowhere/at_all.py."],
+  ),
+  "not a Python file": (
+    [f"--config={ROOT / 'pyproject.toml'}"],
+    [f"{ROOT / 'pyproject.toml'} is not a Python file"],
+  ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "parts"), FAULTS.values(), ids=FAULTS.keys())
+def test_fault_is_told_in_one_sentence(
+  arguments, parts, tmp_path: Path, capsys, monkeypatch
+):
+  """Before any data are read, and with the workdir untouched."""
+  monkeypatch.setattr(data, "load", None)
+  workdir = tmp_path / "run"
+  assert main.main(["ebmjax", *arguments, f"--workdir={workdir}"]) == 1
+  printed = capsys.readouterr()
+  sentence = sentence_of(printed.err)
+  for part in parts:
+    assert part in sentence
+  assert printed.out == ""
+  assert not workdir.exists()
+
+
+@pytest.mark.parametrize(
+  ("content", "problem"),
+  [
+    ("def get_config(:", "is not valid Python"),
+    ("x = 1", "has no function get_config(variants)"),
+    ("import no_such_module", "no_such_module"),
+    ("def get_config(variants=None):\n  return missing", "missing"),
+  ],
+)
+def test_broken_configuration_file(content, problem, tmp_path: Path, capsys):
+  path = tmp_path / "mine.py"
+  path.write_text(content)
+  assert main.main(["ebmjax", f"--config={path}"]) == 1
+  sentence = sentence_of(capsys.readouterr().err)
+  assert str(path) in sentence
+  assert problem in sentence
+
+
+# Faults that only the data reveal: (overrides, parts of the sentence).
+DATA_FAULTS = {
+  "tasks that do not divide the classes": (
+    ["--config.stream.tasks=3"],
+    "config.stream.tasks=3 does not divide the data set's 10 classes; choose a "
+    "divisor.",
+  ),
+  "batch larger than a task": (
+    ["--config.stream.tasks=5", "--config.stream.batch_size=121"],
+    "config.stream.batch_size=121 exceeds the smallest task's 120 images; choose at "
+    "most 120.",
+  ),
+}
+
+
+@pytest.mark.parametrize(
+  ("given", "told"), DATA_FAULTS.values(), ids=DATA_FAULTS.keys()
+)
+def test_fault_that_the_data_reveal(given, told, data_dir, tmp_path: Path, capsys):
+  """The workdir stays free for the corrected command."""
+  workdir = tmp_path / "run"
+  arguments = ["ebmjax", SMOKE, *overrides(data_dir), f"--workdir={workdir}"]
+  assert main.main(arguments + given) == 1
+  assert sentence_of(capsys.readouterr().err) == told
+  assert not (workdir / "config.json").exists()
+
+
+def test_missing_data_dir(tmp_path: Path, capsys):
+  missing = tmp_path / "missing"
+  arguments = ["ebmjax", SMOKE, *overrides(missing), f"--workdir={tmp_path / 'run'}"]
+  assert main.main(arguments) == 1
+  sentence = sentence_of(capsys.readouterr().err)
+  assert f"{missing} is not a folder: correct data.dir." in sentence
+
+
+def test_truncated_data_file(data_dir, tmp_path: Path, capsys):
+  path = data_dir / "train-images-idx3-ubyte"
+  path.write_bytes(path.read_bytes()[:-1])
+  arguments = ["ebmjax", SMOKE, *overrides(data_dir), f"--workdir={tmp_path / 'run'}"]
+  assert main.main(arguments) == 1
+  sentence = sentence_of(capsys.readouterr().err)
+  assert f"{path} is truncated" in sentence
+  assert "announces 470400 bytes of data and holds 470399" in sentence
+
+
+def test_help_lists_keys_and_variants(capsys):
+  assert main.main(["ebmjax", "--help"]) == 0
+  printed = capsys.readouterr()
+  assert printed.err == ""
+  assert "--config=FILE[:variants]" in printed.out
+  assert "--workdir=DIR" in printed.out
+  assert "  --config.stream.tasks=5\n" in printed.out
+  assert "  --config.optimiser.learning_rate=0.0001\n" in printed.out
+  for variant in ("boundary_free", "sbc", "joint_pairs", "contrastive", "smoke"):
+    assert re.search(rf"^Variants:.*\b{variant}\b", printed.out, re.MULTILINE)
+
+
+def test_help_of_a_file_says_what_it_reproduces_and_its_values(capsys):
+  assert main.main(["ebmjax", f"--config={PERMUTED}:sbc", "-h"]) == 0
+  out = capsys.readouterr().out
+  assert "Permuted MNIST: ten tasks of all ten digits" in out
+  assert "17.26 +- 0.19" in out
+  assert "  --config.network.name='sbc'\n" in out
+  assert "  --config.network.hidden=1000\n" in out
+
+
+def test_help_of_a_missing_file_is_a_fault(capsys):
+  assert main.main(["ebmjax", "--config=nowhere.py", "--help"]) == 1
+  assert "nowhere.py" in sentence_of(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+  ("chosen", "workdir"),
+  [
+    ("configs/permmnist.py", "runs/permmnist"),
+    ("configs/splitmnist.py:sbc", "runs/splitmnist-sbc"),
+    ("configs/splitmnist.py:boundary_free,sbc", "runs/splitmnist-boundary_free-sbc"),
+    ("elsewhere/mine.py:", "runs/mine"),
+  ],
+)
+def test_default_workdir(chosen, workdir):
+  assert cli.default_workdir(chosen) == workdir
+
+
+@pytest.mark.parametrize(
+  "arguments",
+  [
+    [f"--config={SPLIT}:smoke,sbc", "--config.seeds=3", "--workdir=here"],
+    ["--config", f"{SPLIT}:smoke,sbc", "--config.seeds", "3", "--workdir", "here"],
+    ["-config", f"{SPLIT}:sbc+smoke", "-config.seeds=3", "-workdir=here"],
+    ["--workdir=here", "--config.seeds=3", f"--config={SPLIT}:sbc,smoke"],
+  ],
+)
+def test_parse_reads_every_spelling(arguments):
+  config, workdir = cli.parse(["ebmjax", *arguments])
+  assert (config.seeds, config.network.name, config.objective) == (3, "sbc", "ce")
+  assert (config.stream.tasks, config.network.hidden) == (2, 32)
+  assert workdir == Path("here")
+
+
+def test_parse_without_a_workdir_names_it_by_the_file():
+  assert cli.parse(["ebmjax", SMOKE])[1] == Path("runs/splitmnist-smoke")
+
+
+def test_truth_values_and_numbers_are_read_by_their_key_type():
+  given = keys("network.skip=false", "optimiser.learning_rate=1", "data.require_full")
+  config, _ = cli.parse(["ebmjax", *given])
+  assert config.network.skip is False
+  assert config.data.require_full is True
+  assert config.optimiser.learning_rate == 1.0
+  assert isinstance(config.optimiser.learning_rate, float)
+
+
+def test_interrupt_says_how_to_go_on(monkeypatch, tmp_path: Path, capsys):
+  from ebmjax import experiment
+
+  def interrupted(config, workdir):
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(experiment, "run", interrupted)
+  assert main.main(["ebmjax", SMOKE, f"--workdir={tmp_path / 'run'}"]) == 130
+  sentence = sentence_of(capsys.readouterr().err)
+  assert sentence == "interrupted; the same command goes on from the last checkpoint."
+
+
+@pytest.mark.parametrize(
+  ("arguments", "code"),
+  [
+    (["--help"], 0),
+    (
+      [
+        SMOKE,
+        "--config.stream.setting=boundary_free",
+        "--config.negatives=one_of_task",
+      ],
+      1,
+    ),
+  ],
+)
+def test_exit_code_of_the_process(arguments, code, tmp_path: Path):
+  """By the real command, with JAX and TFDS freshly imported."""
+  done = subprocess.run(
+    command(*arguments),
+    env=environment(tmp_path / "cache"),
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=120,
+  )
+  assert done.returncode == code
+  if code:
+    assert "needs task boundaries" in sentence_of(done.stderr)
+    assert done.stdout == ""
+  else:
+    assert done.stderr == ""

@@ -1,0 +1,264 @@
+"""Every shipped experiment and variant, made small, from its files to its report."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from ebmjax import experiment, main
+from ebmjax.report import plots
+from tests.helpers import (
+  PERMUTED,
+  SPLIT,
+  make_config,
+  overrides,
+  read_results,
+  write_idx,
+)
+
+PNG = b"\x89PNG\r\n\x1a\n"
+SOURCE = (
+  "mnist, not the official set: 600 training and 200 test images of the user's own "
+  "idx files"
+)
+VARIANTS = [
+  "",
+  "sbc",
+  "joint_pairs",
+  "contrastive,sbc",
+  "boundary_free",
+  "boundary_free,sbc",
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation():
+  """Compiles in half the time; nothing here depends on the speed of a step."""
+  jax.config.update("jax_disable_most_optimizations", True)
+  yield
+  jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory) -> Path:
+  return write_idx(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def no_plots(monkeypatch) -> None:
+  """Leaves the figures out: they take longer than a small run."""
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+
+
+def evaluations_of(workdir: Path) -> dict[int, dict[str, np.ndarray]]:
+  found = {}
+  for path in sorted((workdir / "evaluations").glob("*.npz")):
+    with np.load(path) as file:
+      found[int(path.stem)] = dict(file)
+  return found
+
+
+def scalars_of(workdir: Path) -> list[dict[str, Any]]:
+  lines = (workdir / "scalars.jsonl").read_text().splitlines()
+  return [json.loads(line) for line in lines]
+
+
+def check_run(workdir: Path, steps: int, classes: int) -> dict[str, Any]:
+  """Returns the results of a run of two seeds and two tasks, after checking them."""
+  results = read_results(workdir)
+  average = results["average_accuracy"]
+  assert average.keys() == {"mean", "sem", "n"}
+  assert average["n"] == 2
+  assert 0 <= average["mean"] <= 100
+  assert results["seeds"] == [0, 1]
+  assert np.shape(results["accuracy_matrix"]) == (2, 2, 2)
+  last = np.array(results["accuracy_matrix"], float)[:, -1]
+  np.testing.assert_allclose(results["per_seed"], last.mean(axis=1), atol=1e-5)
+  np.testing.assert_allclose(average["mean"], last.mean(), atol=1e-5)
+  assert len(results["class_names"]) == classes
+  facts = results["facts"]
+  assert (facts["data_source"], facts["data_full"]) == (SOURCE, False)
+  assert (facts["driver"], facts["steps"]) == ("map", steps)
+  assert facts["environment"]["backend"] == "cpu"
+  assert json.loads((workdir / "config.json").read_text()) == results["config"]
+  check_records(workdir, steps, classes)
+  return results
+
+
+def check_records(workdir: Path, steps: int, classes: int) -> None:
+  found = evaluations_of(workdir)
+  last = found[steps]
+  assert last["accuracy"].shape == (2, 2)
+  assert last["confusion"].shape == last["energies"].shape == (2, classes, classes)
+  # Permuted tasks have every image each, split ones share the images out.
+  tested = 400 if workdir.name == "permuted" else 200
+  np.testing.assert_array_equal(last["confusion"].sum(axis=(1, 2)), tested)
+  hits = np.trace(last["confusion"], axis1=1, axis2=2) / tested
+  np.testing.assert_allclose(last["accuracy"].mean(axis=1), hits)
+  losses = scalars_of(workdir)
+  assert {line["seed"] for line in losses} == {0, 1}
+  assert losses[-1]["step"] == steps
+  assert np.isfinite([line["loss"] for line in losses]).all()
+  assert any((workdir / "tensorboard").glob("events.out.tfevents.*"))
+  assert (workdir / "checkpoints" / str(steps)).is_dir()
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+  with path.open() as file:
+    return list(csv.DictReader(file))
+
+
+@pytest.mark.usefixtures("no_plots")
+@pytest.mark.parametrize("variants", VARIANTS)
+def test_split(variants, data_dir, tmp_path: Path):
+  workdir = tmp_path / "split"
+  config = make_config(f"{SPLIT}:smoke,{variants}", data_dir, seeds=2)
+  experiment.run(config, workdir)
+  # Boundary-free: one epoch of two tasks of 300 images, 18 full batches each.
+  free = "boundary_free" in variants
+  results = check_run(workdir, steps=36 if free else 24, classes=10)
+  assert results["class_names"] == list("0123456789")
+  unseen = [matrix[0][1] for matrix in results["accuracy_matrix"]]
+  assert (unseen == [None, None]) is not free
+  assert sorted(evaluations_of(workdir)) == ([0, 18, 36] if free else [0, 12, 24])
+  assert len(rows_of(workdir / "accuracy_matrix.csv")) == 2 * 2 * 2
+
+
+@pytest.mark.usefixtures("no_plots")
+@pytest.mark.parametrize("variants", VARIANTS)
+def test_permuted(variants, data_dir, tmp_path: Path):
+  workdir = tmp_path / "permuted"
+  config = make_config(f"{PERMUTED}:smoke,{variants}", data_dir, seeds=2)
+  experiment.run(config, workdir)
+  free = "boundary_free" in variants
+  results = check_run(workdir, steps=74 if free else 24, classes=20)
+  assert results["class_names"][9:11] == ["1:9", "2:0"]
+  assert sorted(evaluations_of(workdir)) == ([74] if free else [0, 12, 24])
+
+
+OTHERS: dict[str, tuple[str, dict[str, Any], int, int]] = {
+  "domain-incremental, softmax gate": (
+    f"{SPLIT}:smoke",
+    {"stream__scenario": "domain", "network__gate": "softmax"},
+    24,
+    5,
+  ),
+  "task-incremental, fixed embedding": (
+    f"{SPLIT}:smoke",
+    {"stream__scenario": "task", "network__embedding": "fixed"},
+    24,
+    10,
+  ),
+  "random class order, no gate's norm": (
+    f"{SPLIT}:smoke",
+    {"stream__class_order": "random", "network__gate": "none", "network__skip": False},
+    24,
+    10,
+  ),
+  "domain-incremental permuted": (
+    f"{PERMUTED}:smoke,sbc",
+    {"stream__scenario": "domain"},
+    24,
+    10,
+  ),
+}
+
+
+@pytest.mark.usefixtures("no_plots")
+@pytest.mark.parametrize(
+  ("chosen", "changes", "steps", "classes"), OTHERS.values(), ids=OTHERS.keys()
+)
+def test_other_parts(chosen, changes, steps, classes, data_dir, tmp_path: Path):
+  workdir = tmp_path / ("permuted" if chosen.startswith(PERMUTED) else "split")
+  config = make_config(chosen, data_dir, seeds=2, **changes)
+  experiment.run(config, workdir)
+  check_run(workdir, steps, classes)
+
+
+def test_the_command_leaves_everything_and_learns(
+  data_dir, tmp_path: Path, capsys, monkeypatch
+):
+  """Ten clear patterns, one task: a run that does not learn them is broken."""
+  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
+  workdir = tmp_path / "run"
+  changes = {
+    "seeds": 2,
+    "stream.tasks": 1,
+    "stream.iterations": 60,
+    "network.hidden": 32,
+    "optimiser.learning_rate": 0.01,
+  }
+  flags = overrides(data_dir, **{k.replace(".", "__"): v for k, v in changes.items()})
+  arguments = [f"--config={SPLIT}:smoke,sbc", *flags, f"--workdir={workdir}"]
+  assert main.main(["ebmjax", *arguments]) == 0
+  results = read_results(workdir)
+  assert results["average_accuracy"]["mean"] > 95
+  losses = [line["loss"] for line in scalars_of(workdir)]
+  assert losses[-1] < 0.1 < losses[0]
+  present = {str(path.relative_to(workdir)) for path in workdir.rglob("*")}
+  assert present >= {
+    "results.json",
+    "config.json",
+    "run.json",
+    "scalars.jsonl",
+    "accuracy_matrix.csv",
+    "eval_results.csv",
+    "evaluations/000000060.npz",
+    "plots/confusion.png",
+    "plots/energies.png",
+    "plots/loss.png",
+    "checkpoints/60",
+  }
+  for path in (workdir / "plots").glob("*.png"):
+    assert path.read_bytes().startswith(PNG)
+  out = capsys.readouterr().out
+  # The table breaks long lines.
+  assert " ".join(out.split()).count(SOURCE) == 1
+  assert f"Results, tables and figures: {workdir}" in out
+  assert f"{results['average_accuracy']['mean']:.2f} +- " in out
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_divergence_names_the_seed_and_the_step(
+  data_dir, tmp_path: Path, capsys, monkeypatch
+):
+  """The run stops, without results, at a loss that is not a number; twice alike."""
+  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
+  poison_loss(monkeypatch, seed=4, step=16)
+  workdir = tmp_path / "run"
+  flags = overrides(data_dir, seed=3, seeds=2)
+  arguments = [f"--config={SPLIT}:smoke", *flags, f"--workdir={workdir}"]
+  for _ in range(2):
+    assert main.main(["ebmjax", *arguments]) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith(
+      "ebmjax: the loss of finetune with seed 4 is not finite at step 16; lower "
+      "config.optimiser.learning_rate (now 0.0001)"
+    )
+    assert not (workdir / "results.json").exists()
+    assert [p.name for p in (workdir / "checkpoints").iterdir()] == ["12"]
+    assert sorted(evaluations_of(workdir)) == [0, 12]
+
+
+def poison_loss(monkeypatch, seed: int, step: int) -> None:
+  """Makes the loss of one seed NaN from one step on."""
+  from ebmjax import methods
+  from ebmjax.methods.finetune import finetune
+
+  own = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), step)
+
+  def poisoned(*parts):
+    learner = finetune(*parts)
+
+    def stepped(state, key, batch):
+      state, metrics = learner.step(state, key, batch)
+      hit = (jax.random.key_data(key) == jax.random.key_data(own)).all()
+      return state, {"loss": jax.numpy.where(hit, jax.numpy.nan, metrics["loss"])}
+
+    return learner._replace(step=stepped)
+
+  monkeypatch.setitem(methods.METHODS, "finetune", poisoned)

@@ -1,0 +1,121 @@
+"""The CIFAR-10 networks: the released code's numbers, counts, and equal forms."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ebmjax import losses
+from ebmjax.networks.cifar10 import POSITIONS, ClassifierConv, EnergyConv
+from ebmjax.networks.conv import conv2d, max_pool
+from ebmjax.types import num_params
+from tests.golden import GOLDEN, assert_gradients, golden_tensors
+
+NAME = "cifar10_end_softmax"
+
+
+def to_params(tensors):
+  """Returns Linen parameters of PyTorch's tensors: OIHW -> HWIO, dense transposed."""
+  trunk: dict[str, Any] = {
+    f"convs_{i}": {
+      "kernel": tensors[f"conv{i + 1}.weight"].transpose(2, 3, 1, 0),
+      "bias": tensors[f"conv{i + 1}.bias"],
+    }
+    for i in range(4)
+  }
+  trunk["fc"] = {"kernel": tensors["fc1.weight"].T, "bias": tensors["fc1.bias"]}
+  head = {"kernel": tensors["classifier.weight"].T, "bias": tensors["classifier.bias"]}
+  gate = {"embedding": tensors["y_ebm.weight"]}
+  return {"trunk": trunk, "label_gate": gate, "head": head}
+
+
+def from_params(params):
+  """Returns PyTorch's tensors of Linen gradients."""
+  out = {"y_ebm.weight": params["label_gate"]["embedding"]}
+  for i in range(4):
+    conv = params["trunk"][f"convs_{i}"]
+    out[f"conv{i + 1}.weight"] = conv["kernel"].transpose(3, 2, 0, 1)
+    out[f"conv{i + 1}.bias"] = conv["bias"]
+  for tensor, layer in (("fc1", params["trunk"]["fc"]), ("classifier", params["head"])):
+    out[f"{tensor}.weight"] = layer["kernel"].T
+    out[f"{tensor}.bias"] = layer["bias"]
+  return out
+
+
+@pytest.mark.parametrize("form", ["native", "patches"])
+def test_end_softmax_is_the_released_code_s(form):
+  entry = GOLDEN[NAME]
+  tensors, x = golden_tensors(NAME)
+  module = EnergyConv(10, conv_form=form)
+  with jax.enable_x64(True):
+    labels = jnp.array(entry["labels"])
+
+    def loss(params):
+      images = jnp.array(x).transpose(0, 2, 3, 1)
+      energies: Any = module.apply({"params": params}, images, labels)
+      return losses.contrastive(energies, jnp.ones((2, 2), bool)).mean(), energies
+
+    params = jax.tree.map(jnp.array, to_params(tensors))
+    (value, energies), gradients = jax.value_and_grad(loss, has_aux=True)(params)
+    np.testing.assert_allclose(energies, entry["energies"], rtol=1e-6)
+    np.testing.assert_allclose(value, entry["loss"], rtol=1e-6)
+    assert_gradients(from_params(gradients), entry["grads"])
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_shared_labels_equal_labels_per_row(position):
+  module = EnergyConv(3, position=position)
+  x = jax.random.normal(jax.random.key(0), (2, 32, 32, 3))
+
+  @jax.jit
+  def both(key):
+    variables = module.init(key, x, jnp.zeros((2, 1), int))
+    rows = jnp.tile(jnp.arange(3)[None, :], (2, 1))
+    return module.apply(variables, x, jnp.arange(3)), module.apply(variables, x, rows)
+
+  shared, rows = both(jax.random.key(1))
+  assert shared.shape == (2, 3)
+  np.testing.assert_allclose(shared, rows, rtol=1e-5, atol=1e-6)
+  assert len(np.unique(np.asarray(shared[0]).round(6))) == 3  # the label matters
+
+
+def parameters(module):
+  x = jnp.zeros((1, 32, 32, 3))
+  variables = jax.eval_shape(module.init, jax.random.key(0), x, jnp.zeros((1, 1), int))
+  return variables["params"]
+
+
+def test_parameter_counts_are_the_paper_s():
+  assert num_params(parameters(ClassifierConv(10))) == 3_485_738
+  assert num_params(parameters(EnergyConv(10))) == 2_437_153
+
+
+def test_a_fixed_embedding_is_not_trained():
+  fixed = parameters(EnergyConv(10, embedding="fixed"))
+  assert num_params(fixed) == 2_437_153 - 10 * 1024
+
+
+@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (1, 1), (2, 1)])
+@pytest.mark.parametrize("side", [7, 8])
+def test_conv_forms_are_equal_with_their_gradients(stride, padding, side):
+  x = jax.random.normal(jax.random.key(0), (2, side, side, 3))
+  kernel = jax.random.normal(jax.random.key(1), (3, 3, 3, 4))
+
+  def total(x, kernel, form):
+    out = conv2d(x, kernel, stride=stride, padding=padding, form=form)
+    return jnp.sum(out * jnp.cos(out)), out
+
+  grad = jax.jit(
+    jax.value_and_grad(total, argnums=(0, 1), has_aux=True), static_argnums=2
+  )
+  native, patches = (grad(x, kernel, form) for form in ("native", "patches"))
+  for one, two in zip(jax.tree.leaves(native), jax.tree.leaves(patches), strict=True):
+    np.testing.assert_allclose(one, two, rtol=2e-4, atol=2e-4)
+
+
+def test_pooling_is_the_largest_of_each_square():
+  x = jax.random.normal(jax.random.key(0), (2, 6, 7, 3))
+  blocks = np.asarray(x)[:, :, :6].reshape(2, 3, 2, 3, 2, 3)
+  np.testing.assert_array_equal(max_pool(x), blocks.max(axis=(2, 4)))

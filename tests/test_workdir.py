@@ -1,0 +1,243 @@
+"""The run's folder: one process at a time, one configuration, records that last."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ebmjax import data, experiment, main
+from ebmjax.errors import WorkdirError
+from ebmjax.report import plots
+from ebmjax.types import Evaluation
+from ebmjax.workdir import Record, Workdir, write_json
+from tests.helpers import (
+  SPLIT,
+  assert_same_bits,
+  make_config,
+  overrides,
+  read_results,
+  write_idx,
+)
+
+SBC = f"{SPLIT}:smoke,sbc"
+HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def make_record(step: int) -> Record:
+  accuracy = np.array([[0.5, np.nan], [0.25, np.nan]])
+  counts = np.arange(8, dtype=np.int32).reshape(2, 2, 2)
+  evaluation = Evaluation(accuracy, accuracy / 3, counts, counts / np.float32(3))
+  return Record(step, 1, True, evaluation)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory) -> Path:
+  """Returns a folder with data/, and run/, a finished run of two seeds."""
+  base = tmp_path_factory.mktemp("workdir")
+  write_idx(base / "data")
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(plots, "draw", lambda history, scalars: {})
+    experiment.run(make_config(SBC, base / "data", seeds=2), base / "run")
+  return base
+
+
+@pytest.fixture
+def run(base: Path, tmp_path: Path) -> Path:
+  return Path(shutil.copytree(base / "run", tmp_path / "run"))
+
+
+@pytest.fixture
+def no_data(monkeypatch) -> None:
+  """Makes reading any data a failure."""
+  monkeypatch.setattr(data, "load", None)
+
+
+def test_second_process_is_refused_until_the_first_ends(
+  base, tmp_path: Path, capsys, monkeypatch
+):
+  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
+  workdir = tmp_path / "run"
+  workdir.mkdir()
+  holder = subprocess.Popen(
+    [sys.executable, "-c", HOLD, str(workdir / ".lock")],
+    stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE,
+    text=True,
+  )
+  with holder:
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    arguments = [f"--config={SBC}", *overrides(base / "data"), f"--workdir={workdir}"]
+    assert main.main(["ebmjax", *arguments]) == 1
+    assert capsys.readouterr().err == (
+      f"ebmjax: another process is running in {workdir}; wait for it, or choose "
+      "another folder with --workdir.\n"
+    )
+    holder.kill()
+  with Workdir(workdir):
+    pass
+
+
+def test_the_lock_is_released_on_leaving(tmp_path: Path):
+  with Workdir(tmp_path), pytest.raises(WorkdirError, match="another process"):
+    Workdir(tmp_path).__enter__()
+  with Workdir(tmp_path):
+    pass
+
+
+@pytest.mark.parametrize("inside", ["", "below"])
+def test_a_file_in_its_place(tmp_path: Path, inside):
+  (tmp_path / "file").write_text("")
+  with pytest.raises(WorkdirError, match=r"file.* cannot be written \(.+\); choose"):
+    Workdir(tmp_path / "file" / inside).__enter__()
+
+
+@pytest.mark.parametrize(
+  ("changes", "told"),
+  [
+    ({"network__hidden": 9}, "config.network.hidden=8, not 9;"),
+    ({"seeds": 3}, "config.seeds=2, not 3;"),
+    ({"negatives": "all_of_batch"}, "config.negatives='all_seen', not 'all_of_batch';"),
+    ({"optimiser__learning_rate": 2e-4}, "learning_rate=0.0001, not 0.0002;"),
+  ],
+)
+@pytest.mark.usefixtures("no_data")
+def test_another_configuration_is_refused(base, run, changes, told):
+  config = make_config(SBC, base / "data", **({"seeds": 2} | changes))
+  with pytest.raises(WorkdirError) as caught:
+    experiment.run(config, run)
+  assert told in str(caught.value)
+  assert str(run) in str(caught.value)
+
+
+def test_other_data_are_refused(base, run, tmp_path: Path):
+  (run / "results.json").unlink()
+  other = write_idx(tmp_path / "other", seed=1)
+  with pytest.raises(WorkdirError, match="holds a run on other data"):
+    experiment.run(make_config(SBC, other, seeds=2), run)
+
+
+@pytest.mark.usefixtures("no_data")
+def test_finished_run_is_only_read(base, run, tmp_path: Path):
+  """Wherever the data lie now: they are not needed."""
+  before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in files_of(run)}
+  config = make_config(SBC, tmp_path / "gone", seeds=2, data__require_full=True)
+  assert experiment.run(config, run) == read_results(base / "run")
+  assert {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in files_of(run)} == before
+
+
+def files_of(run: Path) -> list[Path]:
+  return sorted(p for p in run.rglob("*") if p.is_file() and p.name != ".lock")
+
+
+def test_same_data_elsewhere_and_lost_results(base, run, tmp_path: Path, monkeypatch):
+  """The report is made again from the records, without a step of training."""
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+  (run / "results.json").unlink()
+  moved = Path(shutil.copytree(base / "data", tmp_path / "moved"))
+  scalars = (run / "scalars.jsonl").read_bytes()
+  results = experiment.run(make_config(SBC, moved, seeds=2), run)
+  expected = read_results(base / "run")
+  assert results["facts"]["steps_per_second"] is None
+  for made in (results, expected):
+    del made["facts"]["wall_time"], made["facts"]["steps_per_second"]
+    del made["config"]["data"]["dir"]
+  assert results == expected
+  assert (run / "scalars.jsonl").read_bytes() == scalars
+
+
+@pytest.mark.parametrize("name", ["config.json", "run.json", "results.json"])
+@pytest.mark.parametrize("content", [b"", b'{"a": 1', b"\xff\xfe\x00"])
+def test_damaged_json_is_named(base, run, name, content):
+  if name == "run.json":
+    (run / "results.json").unlink()
+  (run / name).write_bytes(content)
+  with pytest.raises(WorkdirError) as caught:
+    experiment.run(make_config(SBC, base / "data", seeds=2), run)
+  assert f"{run / name} cannot be read as JSON; remove" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+  "torn", [b'{"step": 3, "se', b"{", b"\x00\x00\x00", b'{"loss": "\xff', b"\xc3\n"]
+)
+def test_torn_last_line_of_scalars_is_left_out(tmp_path: Path, torn):
+  lines = [{"step": 1, "seed": 0, "loss": 0.5}, {"step": 2, "seed": 0, "loss": 0.25}]
+  with Workdir(tmp_path) as folder:
+    folder.add_scalars(lines)
+    with (tmp_path / "scalars.jsonl").open("ab") as file:
+      file.write(torn)
+    assert folder.scalars() == lines
+    folder.rewind(2)
+    folder.add_scalars([{"step": 3, "seed": 0, "loss": 1.0}])
+    assert [line["step"] for line in folder.scalars()] == [1, 2, 3]
+  text = (tmp_path / "scalars.jsonl").read_text()
+  assert [json.loads(line)["step"] for line in text.splitlines()] == [1, 2, 3]
+
+
+def test_without_scalars_there_are_none(tmp_path: Path):
+  with Workdir(tmp_path) as folder:
+    assert folder.scalars() == []
+    assert folder.evaluations() == []
+
+
+@pytest.mark.parametrize(
+  ("step", "kept"), [(-1, []), (0, [0]), (9, [0, 5]), (10, [0, 5, 10])]
+)
+def test_rewind_drops_later_records(tmp_path: Path, step, kept):
+  with Workdir(tmp_path) as folder:
+    for made in (0, 5, 10):
+      folder.add_scalars([{"step": made, "loss": 0.1}])
+      folder.add_evaluation(make_record(made))
+    folder.rewind(step)
+    assert [record.step for record in folder.evaluations()] == kept
+    assert [line["step"] for line in folder.scalars()] == kept
+
+
+def test_evaluations_come_back_as_they_were_in_order(tmp_path: Path):
+  with Workdir(tmp_path) as folder:
+    for step in (1_000_000, 20, 3):
+      folder.add_evaluation(make_record(step))
+    (tmp_path / "evaluations" / "000000004.npz.tmp").write_bytes(b"half")
+    found = folder.evaluations()
+  assert [record.step for record in found] == [3, 20, 1_000_000]
+  assert_same_bits(found[0].evaluation, make_record(3).evaluation)
+  assert (found[0].tasks_finished, found[0].at_task_end) == (1, True)
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "text", "incomplete"])
+def test_damaged_evaluation_is_named(tmp_path: Path, damage):
+  with Workdir(tmp_path) as folder:
+    folder.add_evaluation(make_record(12))
+    (path,) = (tmp_path / "evaluations").glob("*.npz")
+    content = bytearray(path.read_bytes())
+    if damage == "empty":
+      content.clear()
+    elif damage == "cut":
+      del content[len(content) // 2 :]
+    elif damage == "flipped":
+      content[70] ^= 0xFF  # within the first array, after its name and header
+    elif damage == "text":
+      content[:] = b"not an archive"
+    path.write_bytes(content)
+    if damage == "incomplete":
+      np.savez(path, accuracy=np.zeros(1))
+    with pytest.raises(WorkdirError) as caught:
+      folder.evaluations()
+  assert str(caught.value).startswith(f"{path} is damaged; remove it and ")
+
+
+def test_write_json_replaces_whole_files(tmp_path: Path):
+  write_json(tmp_path / "a.json", {"b": 1, "a": [1.5, None]})
+  write_json(tmp_path / "a.json", {"b": 2})
+  assert json.loads((tmp_path / "a.json").read_text()) == {"b": 2}
+  assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
