@@ -57,7 +57,7 @@ def ours(case: Case) -> Callable[[], float]:
   config = configuration.default()
   tasks = 5 if case.stream == "split" else 10
   config.stream.update({"name": case.stream, "tasks": tasks, "iterations": case.steps})
-  config.stream.epochs_per_task = 1
+  config.stream.epochs_per_task = 10
   config.network.hidden = case.hidden
   config.runner.chunk = case.steps
   configuration.apply_variants(config, case.variants, configuration.VARIANTS)

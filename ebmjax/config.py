@@ -22,6 +22,7 @@ def default() -> ConfigDict:
     {"name": "mnist", "source": "auto", "dir": "", "require_full": False}
   )
   config.data.download = True  # whether the network may be asked for a missing set
+  config.data.augment = "none"  # or crop_and_flip: CIFAR-10's, at every draw
   config.stream = ConfigDict(
     {
       "name": "split",
@@ -39,6 +40,12 @@ def default() -> ConfigDict:
   config.network = ConfigDict(
     {
       "name": "ebm",
+      "trunk": "none",  # conv4: CIFAR-10's stack, conv5: CIFAR-100's
+      "conv": "batch_statistics",  # what training does to conv5; see networks/trunked
+      "conv_form": "auto",  # native on GPU and TPU, patches on CPU
+      "pretrained": "",  # an npz file with the weights of conv5
+      "position": "v4",  # where the label enters conv4
+      "mask_off": 0.85,  # the share of units a label's mask switches off
       "hidden": 400,
       "gated_layers": 1,
       "gate": "l2",

@@ -9,6 +9,7 @@ import optax
 from ml_collections import ConfigDict
 
 from ebmjax import evaluation, methods, networks, objectives, runner, streams
+from ebmjax.data import DATASETS
 from ebmjax.errors import DivergenceError
 from ebmjax.plan import Stop, tasks_to_evaluate
 from ebmjax.types import Dataset, Evaluation, Learner, PyTree, num_params
@@ -35,8 +36,9 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
   stream = streams.stack(
     [streams.build(spec, dataset.train_y, dataset.test_y, seed=seed) for seed in seeds]
   )
-  train_x = streams.flat_images(spec, dataset.train_x)
-  test_x = streams.flat_images(spec, dataset.test_x)
+  train_x, test_x = (
+    _inputs(config, images) for images in (dataset.train_x, dataset.test_x)
+  )
   names = streams.make_tasks(spec, num_raw=dataset.num_classes, seed=config.seed).names
   return Setup(
     config=config,
@@ -45,22 +47,40 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
     tables=runner.seed_tables(stream, seeds, test_multiple=config.eval.batch_size),
     train_images=runner.Images(jnp.asarray(train_x), jnp.asarray(dataset.train_y)),
     test_images=runner.Images(jnp.asarray(test_x), jnp.asarray(dataset.test_y)),
-    learner=make_learner(config, num_inputs=train_x.shape[1], num_classes=len(names)),
+    learner=make_learner(config, input_shape=train_x.shape[1:], num_classes=len(names)),
     driver=driver,
     class_names=names,
   )
 
 
-def make_learner(config: ConfigDict, *, num_inputs: int, num_classes: int) -> Learner:
+def make_learner(
+  config: ConfigDict, *, input_shape: tuple[int, ...], num_classes: int
+) -> Learner:
   """Returns the learner that the configuration names."""
   network = networks.make(
-    config.network, num_inputs=num_inputs, num_classes=num_classes
+    config.network,
+    input_shape=input_shape,
+    num_classes=num_classes,
+    normalise=_normalise(config),
   )
   objective = objectives.make(config.objective, config.negatives)
   tx = optax.adam(
     config.optimiser.learning_rate, config.optimiser.b1, config.optimiser.b2
   )
   return methods.METHODS[config.method.name](network, objective, tx, config.method)
+
+
+def _inputs(config: ConfigDict, images: np.ndarray) -> np.ndarray:
+  """Returns what the network is shown: images, or a frozen trunk's features of them."""
+  shown = streams.shown_images(config.stream, images)
+  if networks.caches_features(config.network):
+    return networks.compute_features(config.network, shown, _normalise(config))
+  return shown
+
+
+def _normalise(config: ConfigDict) -> networks.Normalise:
+  info = DATASETS[config.data.name]
+  return networks.Normalise(info.mean, info.std)
 
 
 class Machine:
@@ -70,10 +90,12 @@ class Machine:
     config, learner, driver = setup.config, setup.learner, setup.driver
     self._setup = setup
     self._boundary_free = config.stream.setting == "boundary_free"
-    visibility = runner.Visibility(
-      self._boundary_free, own_task_only=config.stream.scenario == "task"
+    view = runner.View(
+      self._boundary_free,
+      own_task_only=config.stream.scenario == "task",
+      augment=config.data.augment,
     )
-    self._train = runner.make_train(learner, visibility, driver)
+    self._train = runner.make_train(learner, view, driver)
     self._consolidate = runner.make_consolidate(learner, driver)
     self._evaluate = evaluation.make_evaluate(learner, driver, config.eval.batch_size)
     self.states: PyTree = runner.make_init(learner, driver)(setup.tables.key)

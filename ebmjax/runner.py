@@ -14,17 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ebmjax.augmentation import AUGMENTATIONS
 from ebmjax.streams import Stream
 from ebmjax.types import Batch, Learner, PyTree, TaskView
 
 DRIVERS = ("auto", "map", "vmap")
-_INIT, _STEP, _CONSOLIDATE = range(3)  # tags: one use of a seed's key each
+_INIT, _STEP, _CONSOLIDATE, _AUGMENT = range(4)  # tags: one use of a seed's key each
 
 
 class Images(NamedTuple):
   """A set of images on the device, shared by all seeds."""
 
-  x: Array  # [N, P] uint8
+  x: Array  # [N, P] or [N, H, W, 3] uint8
   y: Array  # [N] int32, raw classes
 
 
@@ -49,11 +50,12 @@ class Chunk(NamedTuple):
   active: np.ndarray  # [S] bool
 
 
-class Visibility(NamedTuple):
-  """What the setting and the scenario let a learner see; static."""
+class View(NamedTuple):
+  """How a learner is shown its batches; static."""
 
-  boundary_free: bool
-  own_task_only: bool  # task-incremental: only the task's own classes compete
+  boundary_free: bool = False  # hides the task
+  own_task_only: bool = False  # task-incremental: only the task's own classes compete
+  augment: str = "none"  # what is done to the images, anew at every draw
 
 
 def choose_driver(driver: str, backend: str) -> str:
@@ -120,7 +122,7 @@ def make_init(learner: Learner, driver: str) -> Callable[[Array], PyTree]:
 
 
 def make_train(
-  learner: Learner, visibility: Visibility, driver: str
+  learner: Learner, view: View, driver: str
 ) -> Callable[..., tuple[PyTree, dict[str, Array]]]:
   """Returns train(states, tables, images, chunk) -> (states, metrics [R, S])."""
 
@@ -133,7 +135,7 @@ def make_train(
       rows, tasks, horizon, number, is_active = inputs
 
       def work(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
-        batch = make_batch(tables, images, visibility, rows, tasks, horizon, number)
+        batch = make_batch(tables, images, view, rows, tasks, horizon, number)
         return learner.step(state, jax.random.fold_in(step_key, number), batch)
 
       def rest(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
@@ -182,7 +184,7 @@ def make_consolidate(learner: Learner, driver: str) -> Callable[..., PyTree]:
 def make_batch(
   tables: SeedTables,
   images: Images,
-  visibility: Visibility,
+  view: View,
   rows: Array,
   tasks: Array,
   horizon: Array,
@@ -192,19 +194,22 @@ def make_batch(
   tasks = tasks.astype(jnp.int32)
   y = tables.labels[tasks, images.y[rows]]
   x = permuted(images.x[rows], tables.permutation, tasks)
-  if visibility.boundary_free:
+  if view.augment != "none":
+    key = jax.random.fold_in(jax.random.fold_in(tables.key, _AUGMENT), step)
+    x = AUGMENTATIONS[view.augment](key, x)
+  if view.boundary_free:
     negatives = jnp.bincount(y, length=tables.classes.shape[1]) > 0
     task = jnp.full_like(tasks, -1)
   else:
     negatives, task = tables.classes[tasks[0]], tasks
   seen = seen_classes(tables.classes, horizon)
-  if visibility.own_task_only:
+  if view.own_task_only:
     seen = tables.classes[horizon]
   return Batch(x, y, task, seen, negatives, step)
 
 
 def permuted(x: Array, permutation: Array, tasks: Array) -> Array:
-  """Returns x [B, P], each row in its task's order of pixels [T, P]."""
+  """Returns x [B, ...], each row in its task's order of pixels [T, P], if any."""
   if permutation.shape[1] == 0:
     return x
   return jnp.take_along_axis(x, permutation[tasks], axis=1)

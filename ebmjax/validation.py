@@ -5,14 +5,18 @@ from collections.abc import Iterable
 from ml_collections import ConfigDict
 
 from ebmjax import data, streams
+from ebmjax.augmentation import AUGMENTATIONS
 from ebmjax.config import choices_sentence, lookup
 from ebmjax.errors import ConfigError
 from ebmjax.losses import LOSSES
 from ebmjax.methods import METHODS
 from ebmjax.negatives import NEGATIVES
-from ebmjax.networks import NETWORKS
+from ebmjax.networks import NETWORKS, TRUNKS
+from ebmjax.networks.cifar10 import POSITIONS
+from ebmjax.networks.conv import CONV_FORMS
 from ebmjax.networks.gates import EMBEDDINGS, NORMALISATIONS
 from ebmjax.networks.initialisers import INITS
+from ebmjax.networks.trunked import CONV_MODES
 from ebmjax.runner import DRIVERS
 
 
@@ -71,7 +75,12 @@ _CHOICES: dict[str, Iterable[str]] = {
   "stream.scenario": streams.SCENARIOS,
   "stream.class_order": streams.CLASS_ORDERS,
   "stream.first_permutation": streams.FIRST_PERMUTATIONS,
+  "data.augment": AUGMENTATIONS,
   "network.name": NETWORKS,
+  "network.trunk": TRUNKS,
+  "network.conv": CONV_MODES,
+  "network.conv_form": CONV_FORMS,
+  "network.position": POSITIONS,
   "network.gate": NORMALISATIONS,
   "network.embedding": EMBEDDINGS,
   "network.init": INITS,
@@ -102,6 +111,7 @@ _AT_MOST = {
 
 _BETWEEN = {
   "optimiser.learning_rate": (0.0, 10.0),
+  "network.mask_off": (-1e-9, 1.0),
   "optimiser.b1": (-1e-9, 1.0),
   "optimiser.b2": (-1e-9, 1.0),
 }
@@ -111,6 +121,7 @@ def _combinations(config: ConfigDict) -> list[tuple[bool, str]]:
   """Returns (broken, sentence) for every rule that spans several keys."""
   boundary_free = config.stream.setting == "boundary_free"
   pairs = config.objective == "joint_pairs"
+  colour = len(data.DATASETS[config.data.name].image_shape) == 3
   return [
     (
       boundary_free and config.negatives == "one_of_task",
@@ -131,6 +142,31 @@ def _combinations(config: ConfigDict) -> list[tuple[bool, str]]:
       config.objective == "ce" and not config.negatives.startswith("all_"),
       f"config.objective='ce' normalises over many classes, not over "
       f"{config.negatives!r}; use config.negatives='all_seen' or 'all_of_batch'.",
+    ),
+    (
+      (config.network.trunk != "none") != colour,
+      f"config.network.trunk={config.network.trunk!r} does not fit the images of "
+      f"config.data.name={config.data.name!r}; use "
+      f"{'conv4 or conv5' if colour else 'none'}.",
+    ),
+    (
+      config.network.trunk == "conv5"
+      and config.network.conv != "finetune"
+      and not config.network.pretrained,
+      f"config.network.conv={config.network.conv!r} freezes the trunk, whose weights "
+      "must then be given as config.network.pretrained (an npz file).",
+    ),
+    (
+      config.network.trunk == "conv5"
+      and config.network.conv == "fixed_statistics"
+      and config.data.augment != "none",
+      "config.network.conv='fixed_statistics' computes the features once, which "
+      "config.data.augment forbids; set config.data.augment='none'.",
+    ),
+    (
+      config.data.augment != "none" and not colour,
+      f"config.data.augment={config.data.augment!r} is for colour images, not for "
+      f"{config.data.name!r}; use 'none'.",
     ),
     (
       config.stream.name == "permuted" and config.stream.class_order == "random",

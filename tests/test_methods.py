@@ -35,7 +35,7 @@ def make(case: tuple[str, str, str, str], tx: Any = None) -> Learner:
   method, name, objective, negatives = case
   config = default()
   config.network.update({"name": name, "hidden": 24})
-  network = networks.make(config.network, num_inputs=PIXELS, num_classes=CLASSES)
+  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
   tx = tx or optax.adam(3e-3)
   return METHODS[method](
     network, objectives.make(objective, negatives), tx, config.method

@@ -109,14 +109,14 @@ def test_readout_equals_the_plain_form(nonnegative):
 def test_parameter_counts_are_the_paper_s(name, inputs, hidden, classes, layers, count):
   config = default().network
   config.update({"name": name, "hidden": hidden, "gated_layers": layers})
-  network = networks.make(config, num_inputs=inputs, num_classes=classes)
+  network = networks.make(config, input_shape=(inputs,), num_classes=classes)
   params, _ = jax.eval_shape(network.init, jax.random.key(0))
   assert num_params(params) == count
 
 
 def test_initial_weights_are_uniform_in_pytorch_s_bounds():
   config = default().network
-  network = networks.make(config, num_inputs=784, num_classes=10)
+  network = networks.make(config, input_shape=(784,), num_classes=10)
   params, _ = network.init(jax.random.key(0))
   for layer, fan_in in (("layers_0", 784), ("head", 400)):
     kernel = np.asarray(params[layer]["kernel"])
@@ -130,7 +130,7 @@ def test_initial_weights_are_uniform_in_pytorch_s_bounds():
 def test_fixed_embedding_is_no_parameter_and_uniform():
   config = default().network
   config.embedding = "fixed"
-  network = networks.make(config, num_inputs=784, num_classes=10)
+  network = networks.make(config, input_shape=(784,), num_classes=10)
   params, model_state = network.init(jax.random.key(0))
   assert "label_gate" not in params
   table = np.asarray(model_state["fixed"]["label_gate"]["embedding"])
@@ -153,4 +153,11 @@ def test_softmax_classifier_s_energies_are_minus_its_logits():
 
 def test_uint8_images_enter_as_the_unit_interval():
   x = jnp.array([[[0, 255], [51, 102]]], jnp.uint8)
-  np.testing.assert_allclose(networks.unit_interval(x), [[0, 1, 0.2, 0.4]], rtol=1e-6)
+  got = networks.Normalise()(x)
+  np.testing.assert_allclose(got, np.array([[[0, 1], [0.2, 0.4]]]), rtol=1e-6)
+
+
+def test_channels_are_normalised_one_by_one():
+  x = jnp.array([[[[0, 51, 255]]]], jnp.uint8)
+  got = networks.Normalise((0.5, 0.1, 0.0), (0.5, 0.2, 2.0))(x)
+  np.testing.assert_allclose(got, [[[[-1, 0.5, 0.5]]]], rtol=1e-6)

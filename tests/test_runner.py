@@ -60,7 +60,7 @@ def parts(seeds=(0,), **changes):
   rng = np.random.default_rng(0)
   x = rng.integers(0, 256, (len(TRAIN_Y), 28, 28), dtype=np.uint8)
   images = runner.Images(
-    jnp.asarray(streams.flat_images(spec, x)), jnp.asarray(TRAIN_Y)
+    jnp.asarray(streams.shown_images(spec, x)), jnp.asarray(TRAIN_Y)
   )
   return spec, stream, tables, images
 
@@ -69,8 +69,8 @@ def last_batch(stop, scenario="class", setting="boundary_aware", **changes):
   """Returns the batch of the last of `stop` steps, and the stream."""
   _, stream, tables, images = parts(scenario=scenario, setting=setting, **changes)
   learner = spy(8, images.x.shape[1], tables.classes.shape[-1])
-  visibility = runner.Visibility(setting == "boundary_free", scenario == "task")
-  train = runner.make_train(learner, visibility, "map")
+  view = runner.View(setting == "boundary_free", scenario == "task")
+  train = runner.make_train(learner, view, "map")
   states = runner.make_init(learner, "map")(tables.key)
   for chunk in runner.chunks(stream, 0, stop, 5):
     states, _ = train(states, tables, images, chunk)
@@ -124,7 +124,7 @@ def test_chunks_and_drivers_do_not_change_the_keys(driver, size):
   """The same random numbers reach every (seed, step), and padding does nothing."""
   _, stream, tables, images = parts(seeds=(0, 5))
   learner = spy(8, 784, 10)
-  train: Any = runner.make_train(learner, runner.Visibility(False, False), driver)
+  train: Any = runner.make_train(learner, runner.View(), driver)
   states = runner.make_init(learner, driver)(tables.key)
   losses = []
   for chunk in runner.chunks(stream, 0, 30, size):

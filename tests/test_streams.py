@@ -94,7 +94,7 @@ def test_permuted_tasks_own_ten_labels_each_and_pad_images():
   stream = build(name="permuted", tasks=3)
   np.testing.assert_array_equal(stream.labels, np.arange(30).reshape(3, 10))
   images = np.full((2, 28, 28), 7, np.uint8)
-  flat = streams.flat_images(spec(name="permuted"), images).reshape(2, 32, 32)
+  flat = streams.shown_images(spec(name="permuted"), images).reshape(2, 32, 32)
   assert (flat[:, 2:30, 2:30] == 7).all()
   assert flat.sum() == images.sum()
 

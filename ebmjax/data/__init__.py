@@ -128,6 +128,5 @@ def _not_full(info: DatasetInfo, reason: str) -> str:
   """Returns the sentence for a full set that cannot be had."""
   return (
     f"the full {info.name} set is required, but {reason}: go online and set "
-    "data.source=tfds, or put the official files into a folder and set "
-    "data.source=files and data.dir to it."
+    f"data.source=tfds, or {info.by_hand}."
   )

@@ -2,7 +2,8 @@
 
 A set of the official size must be the official set, bit for bit: anything else is an
 error, because a damaged download is far likelier than a user's own set of exactly that
-size. A set of any other size in the same format is the user's own, and is not `full`.
+size. A set of any other size in the same format is the user's own, and is not `full`;
+a format that does not tell its own length admits no other size.
 """
 
 import zipfile
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ebmjax.data.arrays import Split, check_pins, check_split
+from ebmjax.data.layout import Layout
 from ebmjax.data.registry import DatasetInfo
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
@@ -21,16 +23,16 @@ _REMEDY = "delete it and download it again"
 
 def at_hand(info: DatasetInfo, folder: Path) -> bool:
   """Returns whether a folder holds any file of the set, whole or not."""
-  return bool(_find_files(info, folder)) or _npz_path(info, folder).is_file()
+  return bool(_find_files(info, folder)[1]) or _npz_path(info, folder).is_file()
 
 
 def load(info: DatasetInfo, folder: Path) -> Dataset:
   """Returns the set in a folder; official files go before an npz."""
-  paths = _find_files(info, folder)
+  layout, paths = _find_files(info, folder)
   npz_path = _npz_path(info, folder)
   if paths or not npz_path.is_file():
-    _require_all(info, folder, paths)
-    return build(info, *info.read(paths), kind=info.kind)
+    _require_all(info, folder, layout, paths)
+    return build(info, *layout.read(paths), kind=layout.kind)
   return build(info, *_read_npz(npz_path), kind="npz file")
 
 
@@ -42,7 +44,8 @@ def build(info: DatasetInfo, train: Split, test: Split, kind: str) -> Dataset:
   if full:
     check_pins(train, info.train, ordered=True, remedy=_REMEDY)
     check_pins(test, info.test, ordered=True, remedy=_REMEDY)
-    source = f"{info.name}, full, official {kind}"
+    order = "" if info.train.x else ", in an order that is not verified"
+    source = f"{info.name}, full, official {kind}{order}"
   else:
     sizes = f"{len(train.x)} training and {len(test.x)} test images"
     source = f"{info.name}, not the official set: {sizes} of the user's own {kind}"
@@ -56,11 +59,27 @@ def _spellings(name: str) -> list[str]:
   return plain + [f"{spelling}.gz" for spelling in plain]
 
 
-def _find_files(info: DatasetInfo, folder: Path) -> dict[str, Path]:
-  """Returns the path of each official file that is in a folder."""
+def _find_files(info: DatasetInfo, folder: Path) -> tuple[Layout, dict[str, Path]]:
+  """Returns the layout of the official files in a folder, and the path of each file.
+
+  Of several layouts it is the most complete one, the first of equals; where there is
+  no official file, it is that of the downloads.
+  """
+  best = (0.0, info.downloaded, dict[str, Path]())
+  for layout in info.layouts:
+    for place in dict.fromkeys((folder, folder / layout.folder)):
+      paths = _find_layout(layout, place)
+      share = len(paths) / len(layout.names)
+      if share > best[0]:
+        best = (share, layout, paths)
+  return best[1:]
+
+
+def _find_layout(layout: Layout, place: Path) -> dict[str, Path]:
+  """Returns the path of each file of a layout that is in a folder."""
   found: dict[str, Path] = {}
-  for name in info.file_names:
-    for path in map(folder.joinpath, _spellings(name)):
+  for name in layout.names:
+    for path in map(place.joinpath, _spellings(name)):
       if path.is_file():
         found.setdefault(name, path)
   return found
@@ -71,9 +90,11 @@ def _npz_path(info: DatasetInfo, folder: Path) -> Path:
   return folder / f"{info.name}.npz"
 
 
-def _require_all(info: DatasetInfo, folder: Path, paths: dict[str, Path]) -> None:
-  """Raises where an official file is missing, naming all that are."""
-  missing = [name for name in info.file_names if name not in paths]
+def _require_all(
+  info: DatasetInfo, folder: Path, layout: Layout, paths: dict[str, Path]
+) -> None:
+  """Raises where a file of a layout is missing, naming all that are."""
+  missing = [name for name in layout.names if name not in paths]
   if not missing:
     return
   if not folder.is_dir():
@@ -81,9 +102,10 @@ def _require_all(info: DatasetInfo, folder: Path, paths: dict[str, Path]) -> Non
       f"data.dir must be the folder with the files of {info.name}, but {folder} is not "
       "a folder: correct data.dir."
     )
+  get = f"unpack {layout.archive}" if layout.archive else "download what is missing"
   raise DataError(
-    f"{folder} lacks {', '.join(missing)} (plain or .gz): download them from "
-    f"{info.url} into it, or put {info.name}.npz there."
+    f"{folder} lacks {', '.join(missing)} (plain or .gz): {get} from {info.url} into "
+    f"it, or put {info.name}.npz there."
   )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ebmjax.data.arrays import Split
+from ebmjax.data.layout import Layout
 from ebmjax.errors import DataError
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -74,3 +75,15 @@ def _read_split(paths: Mapping[str, Path], prefix: str) -> Split:
   x = parse(unpack(x_path), 3, str(x_path))
   y = parse(unpack(y_path), 1, str(y_path))
   return Split(x, y, str(x_path), str(y_path))
+
+
+LAYOUT = Layout(
+  kind="idx files",
+  names=(
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+  ),
+  read=read_set,
+)

@@ -1,15 +1,14 @@
 """The table of data sets: shapes, official sizes, addresses and checksums.
 
 A new data set is one row here. A set whose official files are not idx files also needs
-a `read`: a function from {official name without ".gz": path} to (train, test) splits.
+`layouts`, which tell the names of its files and how to read them.
 """
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-from ebmjax.data import idx
-from ebmjax.data.arrays import Pins, Split
+from ebmjax.data import cifar, idx
+from ebmjax.data.arrays import Pins
+from ebmjax.data.layout import Layout
 from ebmjax.errors import DataError
 
 
@@ -30,13 +29,23 @@ class DatasetInfo(NamedTuple):
   test: Pins
   url: str  # the folder that `downloads` are in
   downloads: dict[str, Download]  # by file name
-  read: Callable[[Mapping[str, Path]], tuple[Split, Split]] = idx.read_set
-  kind: str = "idx files"  # what `read` reads, for people
+  layouts: tuple[Layout, ...] = (idx.LAYOUT,)  # the forms its files may have
+  mean: tuple[float, ...] = (0.0,)  # of each channel, of values from 0 to 1
+  std: tuple[float, ...] = (1.0,)
 
   @property
-  def file_names(self) -> list[str]:
-    """Returns the names of the official files, unpacked."""
-    return [name.removesuffix(".gz") for name in self.downloads]
+  def downloaded(self) -> Layout:
+    """Returns the form that the downloads have."""
+    names = {name.removesuffix(".gz") for name in self.downloads}
+    return next(layout for layout in self.layouts if set(layout.names) == names)
+
+  @property
+  def by_hand(self) -> str:
+    """Returns how to get the set without our help, as part of a sentence."""
+    return (
+      f"download {', '.join(self.downloads)} from {self.url} into a folder and set "
+      "data.source=files and data.dir to it"
+    )
 
 
 _MNIST = DatasetInfo(
@@ -105,8 +114,65 @@ _FASHION_MNIST = DatasetInfo(
   },
 )
 
+_CIFAR10 = DatasetInfo(
+  name="cifar10",
+  image_shape=cifar.IMAGE_SHAPE,
+  num_classes=10,
+  train=Pins(
+    size=50000,
+    x="51c15db370c309e9aa60cf71f835f2ba0f430ea3653f7512d833c9a8e90e0d65",
+    y="1a4c5fb4e1cab2caa8eee134c093de84d620899e907756e71736fb7b0d4ab554",
+    rows="6a3b2c04d0a79ce272dcdacaf0bc440275db5a8cbe3717521a28fada2ea0d2ed",
+  ),
+  test=Pins(
+    size=10000,
+    x="fc19aa23c64482c6def2138377986c67b6b3a50f8e8c4c6a759b296dc751fa64",
+    y="987e01129ceec0098f1e9d9404cff9fa82ad3d15383a61e8ec60ff20ffe6db40",
+    rows="65a6ffe079453e514083f99356b35e02cbfd581b4951e3937fae188974b79f39",
+  ),
+  url="https://www.cs.toronto.edu/~kriz/",
+  downloads={
+    "cifar-10-binary.tar.gz": Download(
+      170052171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
+    ),
+  },
+  layouts=cifar.layouts(cifar.CIFAR10),
+  mean=(0.4914, 0.4822, 0.4465),
+  std=(0.2023, 0.1994, 0.2010),
+)
+
+# Only `rows` is pinned: it was computed from a lossless copy of all the images that is
+# sorted by class, which cannot tell the official order. So the content is verified bit
+# for bit from every source, but the order only by the checksum of the download.
+_CIFAR100 = DatasetInfo(
+  name="cifar100",
+  image_shape=cifar.IMAGE_SHAPE,
+  num_classes=100,  # the fine labels
+  train=Pins(
+    size=50000,
+    x="",
+    y="",
+    rows="640c97a4012a8aebfcaf57fd82a33dd43b37d2e397a02cb9b0a3d89e6d6d936d",
+  ),
+  test=Pins(
+    size=10000,
+    x="",
+    y="",
+    rows="a6a97df7b61bc7420bc44268696e8963d33129bc050978f2a63d8fe3420989fa",
+  ),
+  url="https://www.cs.toronto.edu/~kriz/",
+  downloads={
+    "cifar-100-binary.tar.gz": Download(
+      168513733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
+    ),
+  },
+  layouts=cifar.layouts(cifar.CIFAR100),
+  mean=(0.5071, 0.4865, 0.4409),
+  std=(0.2673, 0.2564, 0.2761),
+)
+
 DATASETS: dict[str, DatasetInfo] = {
-  info.name: info for info in (_MNIST, _FASHION_MNIST)
+  info.name: info for info in (_MNIST, _FASHION_MNIST, _CIFAR10, _CIFAR100)
 }
 
 

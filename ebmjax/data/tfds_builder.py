@@ -63,7 +63,7 @@ class _Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type
     paths = {name: Path(path) for name, path in dl_manager.download(urls).items()}
     for name, path in paths.items():
       _check_download(path, downloads[name])
-    train, test = self.dataset.read(
+    train, test = self.dataset.downloaded.read(
       {name.removesuffix(".gz"): path for name, path in paths.items()}
     )
     return {

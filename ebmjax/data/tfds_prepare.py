@@ -24,10 +24,7 @@ class UnavailableError(DataError):
   def __init__(self, info: DatasetInfo, reason: str):
     """Keeps the problem apart from its remedy, for sentences with other remedies."""
     self.problem = f"{info.name} cannot be downloaded from {info.url} ({reason})"
-    super().__init__(
-      f"{self.problem}: go online and run again, or put the official files into a "
-      "folder and set data.source=files and data.dir to it."
-    )
+    super().__init__(f"{self.problem}: go online and run again, or {info.by_hand}.")
 
 
 def own_folder(info: DatasetInfo, data_dir: Path) -> Path:
@@ -131,7 +128,7 @@ def _download_and_prepare(info: DatasetInfo, folder: Path, tfds: Any) -> None:
     if not is_prepared(folder):
       raise DataError(
         f"{info.name} cannot be prepared in {folder} ({_first_line(error)}): set "
-        "data.dir to a folder that can be written and has 200 MB free."
+        "data.dir to a folder that can be written and has 500 MB free."
       ) from None
   if not is_prepared(folder):
     raise DataError(f"TFDS left no whole set in {folder}: delete it and run again.")

@@ -81,12 +81,20 @@ def _read_split(info: DatasetInfo, prepared: Prepared, name: str, pins: Pins) ->
   if x.shape[1:] == (*info.image_shape, 1):
     x = x[..., 0]  # the stock sets keep an axis for the one channel
   if prepared.ours:
-    order = np.argsort(columns["index"], kind="stable")
+    order = _official_order(columns["index"], where, remedy)
     x, y = x[order], y[order]
   split = Split(x, y, where, where)
   split = check_split(split, info.image_shape, info.num_classes, remedy)
   check_pins(split, pins, ordered=prepared.ours, remedy=remedy)
   return split
+
+
+def _official_order(index: np.ndarray, where: str, remedy: str) -> np.ndarray:
+  """Returns the rows [N] in the order of their index [N], which must be 0 to N - 1."""
+  order = np.argsort(index, kind="stable")
+  if not np.array_equal(index[order], np.arange(len(index))):
+    raise DataError(f"{where} has lost the official order: {remedy}.")
+  return order
 
 
 def _read_columns(prepared: Prepared, name: str) -> dict[str, np.ndarray]:

@@ -1,42 +1,80 @@
 """Energy networks: Linen modules behind the pure functions of `types.Network`."""
 
+import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.networks.cifar10 import ClassifierConv, EnergyConv
+from ebmjax.networks.cifar100 import FEATURES, NormTrunk, load_trunk
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
+from ebmjax.networks.normalisation import Normalise
+from ebmjax.networks.trunked import with_trunk
 from ebmjax.types import Network, PyTree
 
 NETWORKS = ("ebm", "sbc")
+TRUNKS = ("none", "conv4", "conv5")  # of MNIST, CIFAR-10 and CIFAR-100
 
 
-def make(config: Any, *, num_inputs: int, num_classes: int) -> Network:
-  """Returns the network of `config.network` for flattened inputs of `num_inputs`."""
-  shared = {
-    "num_inputs": num_inputs,
-    "hidden": config.hidden,
-    "num_classes": num_classes,
-    "init_style": config.init,
-  }
-  if config.name == "sbc":
-    return from_module(ClassifierMLP(**shared), num_inputs, num_classes)
-  module = EnergyMLP(
-    **shared,
-    gated_layers=config.gated_layers,
-    gate=config.gate,
-    embedding=config.embedding,
-    skip=config.skip,
+def make(
+  config: Any,
+  *,
+  input_shape: tuple[int, ...],
+  num_classes: int,
+  normalise: Normalise | None = None,
+) -> Network:
+  """Returns the network of `config.network` for inputs of `input_shape`."""
+  normalise = normalise or Normalise()
+  if config.trunk == "conv4":
+    return from_module(_conv4(config, num_classes), input_shape, num_classes, normalise)
+  if config.trunk == "none" or caches_features(config):
+    inputs = math.prod(input_shape)
+    module = _mlp(config, inputs, num_classes)
+    return from_module(module, (inputs,), num_classes, normalise)
+  return with_trunk(
+    _mlp(config, FEATURES, num_classes),
+    NormTrunk(config.conv_form, config.init),
+    normalise,
+    mode=config.conv,
+    weights=load_trunk(config.pretrained) if config.pretrained else None,
+    num_classes=num_classes,
   )
-  return from_module(module, num_inputs, num_classes)
 
 
-def from_module(module: nn.Module, num_inputs: int, num_classes: int) -> Network:
+def caches_features(config: Any) -> bool:
+  """Returns whether the trunk never changes: its features then stand for images."""
+  return config.trunk == "conv5" and config.conv == "fixed_statistics"
+
+
+def compute_features(
+  config: Any, images: np.ndarray, normalise: Normalise, batch: int = 500
+) -> np.ndarray:
+  """Returns [N, 1024] float32: the frozen trunk's features of images [N, 32, 32, 3]."""
+  trunk, weights = NormTrunk("native", config.init), load_trunk(config.pretrained)
+  # A plain jitted call, not a loop on the device: the native convolution is fast there.
+  apply: Any = jax.jit(lambda x: trunk.apply(weights, normalise(x)))
+  parts = [images[i : i + batch] for i in range(0, len(images), batch)]
+  return np.concatenate([np.asarray(apply(part)) for part in parts])
+
+
+def from_module(
+  module: nn.Module,
+  input_shape: tuple[int, ...],
+  num_classes: int,
+  normalise: Normalise | None = None,
+) -> Network:
   """Returns pure functions over a Linen module of the form module(x, labels)."""
+  normalise = normalise or Normalise()
+
+  def prepare(x: Array) -> Array:
+    return normalise(x).reshape(-1, *input_shape)
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
-    x = jnp.zeros((1, num_inputs))
+    x = jnp.zeros((1, *input_shape))
     variables = dict(module.init(key, x, jnp.zeros((1, 1), jnp.int32)))
     return variables.pop("params"), variables
 
@@ -45,17 +83,42 @@ def from_module(module: nn.Module, num_inputs: int, num_classes: int) -> Network
   ) -> tuple[Array, PyTree]:
     del train  # no layer of these networks behaves otherwise in training
     variables = {"params": params, **model_state}
-    out: Any = module.apply(variables, unit_interval(x), labels)
+    out: Any = module.apply(variables, prepare(x), labels)
     return out, model_state
 
   def features(params: PyTree, model_state: PyTree, x: Array) -> Array:
     variables = {"params": params, **model_state}
-    out: Any = module.apply(variables, unit_interval(x), method="features")
+    out: Any = module.apply(variables, prepare(x), method="features")
     return out
 
   return Network(init, energies, features, num_classes)
 
 
-def unit_interval(x: Array) -> Array:
-  """Returns [B, P] float32 in [0, 1] from uint8 images [B, ...]."""
-  return x.reshape(x.shape[0], -1).astype(jnp.float32) / 255
+def _mlp(config: Any, num_inputs: int, num_classes: int) -> nn.Module:
+  sizes = (num_inputs, config.hidden, num_classes)
+  if config.name == "sbc":
+    return ClassifierMLP(*sizes, init_style=config.init)
+  return EnergyMLP(
+    *sizes,
+    gated_layers=config.gated_layers,
+    mask_off=config.mask_off,
+    init_style=config.init,
+    **_gate(config),
+  )
+
+
+def _conv4(config: Any, num_classes: int) -> nn.Module:
+  form, style = config.conv_form, config.init
+  if config.name == "sbc":
+    return ClassifierConv(num_classes, form, style)
+  return EnergyConv(
+    num_classes,
+    config.position,
+    conv_form=form,
+    init_style=style,
+    **_gate(config),
+  )
+
+
+def _gate(config: Any) -> dict[str, Any]:
+  return {"gate": config.gate, "embedding": config.embedding, "skip": config.skip}

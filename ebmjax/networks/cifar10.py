@@ -71,7 +71,7 @@ class EnergyConv(nn.Module):
 
   def __call__(self, x: Array, labels: Array) -> Array:
     """Returns energies [B, K] for labels [B, K], or [B, L] for labels [L]."""
-    s = self.label_gate()
+    (s,) = self.label_gate()
     w, b = self.head()
     if self.position == "v4":
       return select(self.trunk(x) @ (s * w[None, :]).T + b, labels)

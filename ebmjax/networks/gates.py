@@ -8,16 +8,19 @@ from flax import linen as nn
 from jax import Array
 
 NORMALISATIONS = ("none", "l2", "softmax")
-EMBEDDINGS = ("learned", "fixed")
+EMBEDDINGS = ("learned", "fixed", "mask")
 
 
 class LabelGate(nn.Module):
-  """The factor s_y that multiplies the features: [C, F] for all labels at once.
+  """The factors s_y that multiply the features: [C, F] for all labels, one a layer.
 
   s_y = g_y, or 1 + g_y with the skip connection (x * g + x in the paper's tables), and
   g_y the label's embedding, normalised over the features: as it is, divided by its
-  length, or a softmax scaled to mean 1. A fixed embedding is drawn from U(0, 1) and
-  never trained (the paper's "Fix" rows).
+  length, or a softmax scaled to mean 1. All layers share it. A fixed embedding is drawn
+  from U(0, 1) and never trained (the paper's "Fix" rows).
+
+  A mask (CIFAR-100) instead switches each unit off with probability `mask_off`,
+  independently for each label and layer, and is never trained either.
   """
 
   num_classes: int
@@ -25,25 +28,35 @@ class LabelGate(nn.Module):
   normalisation: str = "l2"
   embedding: str = "learned"
   skip: bool = True
+  layers: int = 1
+  mask_off: float = 0.85
 
   @nn.compact
-  def __call__(self) -> Array:
+  def __call__(self) -> tuple[Array, ...]:
+    if self.embedding == "mask":
+      return tuple(self._fixed("masks", self._draw_masks, self.layers))
     gate = normalise(self._table(), self.normalisation)
-    return gate + 1 if self.skip else gate
+    return (gate + 1 if self.skip else gate,) * self.layers
 
   def _table(self) -> Array:
-    shape = (self.num_classes, self.features)
     if self.embedding == "learned":
+      shape = (self.num_classes, self.features)
       return self.param("embedding", nn.initializers.normal(1.0), shape)
-    return self.variable("fixed", "embedding", self._draw_fixed, shape).value
+    return self._fixed("embedding", jax.random.uniform)
 
-  def _draw_fixed(self, shape: tuple[int, ...]) -> Any:
-    return jax.random.uniform(self.make_rng("params"), shape)
+  def _fixed(self, name: str, draw: Any, *leading: int) -> Array:
+    """Returns a table that is drawn once and is no parameter."""
+    shape = (*leading, self.num_classes, self.features)
+    return self.variable("fixed", name, lambda: draw(self.make_rng(), shape)).value
+
+  def _draw_masks(self, key: Array, shape: tuple[int, ...]) -> Array:
+    return jax.random.bernoulli(key, 1 - self.mask_off, shape).astype(jnp.float32)
 
   @property
   def nonnegative(self) -> bool:
-    """Whether s_y >= 0 whatever the parameters: a softmax, or 1 + a unit vector."""
-    return self.normalisation == "softmax" or (self.normalisation == "l2" and self.skip)
+    """Whether s_y >= 0 for any parameters: a mask, a softmax, 1 + a unit vector."""
+    unit_and_one = self.normalisation == "l2" and self.skip
+    return self.embedding == "mask" or self.normalisation == "softmax" or unit_and_one
 
 
 def normalise(table: Array, kind: str) -> Array:

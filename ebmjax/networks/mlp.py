@@ -1,4 +1,4 @@
-"""The MNIST networks: the label-gated energy MLP and the softmax classifier's MLP."""
+"""The label-gated energy MLP and the softmax classifier's MLP."""
 
 import jax
 from flax import linen as nn
@@ -12,9 +12,9 @@ from ebmjax.networks.initialisers import dense
 class EnergyMLP(nn.Module):
   """E(x, y) = w . h + b with h = relu(s_y * (W x + b)) repeated `gated_layers` times.
 
-  One gated layer where task boundaries are known, two where they are not, the same
-  factor s_y in both. Deviation: the paper shows the first form alone; the released
-  code uses the second without boundaries.
+  One gated layer where task boundaries are known, two where they are not. Deviation:
+  the paper shows the first form alone; the released code has the second without
+  boundaries. Over CIFAR-100's features it is two layers of 2000 units gated by masks.
   """
 
   num_inputs: int
@@ -24,22 +24,29 @@ class EnergyMLP(nn.Module):
   gate: str = "l2"
   embedding: str = "learned"
   skip: bool = True
+  mask_off: float = 0.85
   init_style: str = "pytorch"
 
   def setup(self) -> None:
     fan_ins = [self.num_inputs] + [self.hidden] * (self.gated_layers - 1)
     self.layers = [dense(self.hidden, fan_in, self.init_style) for fan_in in fan_ins]
     self.label_gate = LabelGate(
-      self.num_classes, self.hidden, self.gate, self.embedding, self.skip
+      self.num_classes,
+      self.hidden,
+      self.gate,
+      self.embedding,
+      self.skip,
+      self.gated_layers,
+      self.mask_off,
     )
     self.head = EnergyHead(self.hidden, self.init_style)
 
   def __call__(self, x: Array, labels: Array) -> Array:
     """Returns energies [B, K] for labels [B, K], or [B, L] for labels [L]."""
-    s = self.label_gate()
+    factors = self.label_gate()
     if self.gated_layers == 1:
-      return select(self._all_labels(x, s), labels)
-    return self._layered(x, s[labels])
+      return select(self._all_labels(x, factors[0]), labels)
+    return self._layered(x, [s[labels] for s in factors])
 
   def features(self, x: Array) -> Array:
     """Returns [B, F]: the label-free part, rectified."""
@@ -51,11 +58,11 @@ class EnergyMLP(nn.Module):
     a = self.layers[0](x)
     return gated_relu_readout(a, s, w, nonnegative=self.label_gate.nonnegative) + b
 
-  def _layered(self, x: Array, s: Array) -> Array:
-    """Returns energies [B, K]; s [B, K, F], or [L, F] for a set shared by all rows."""
-    s = s if s.ndim == 3 else s[None, :, :]
-    h = gated_relu(self.layers[0](x)[:, None, :], s)
-    for layer in self.layers[1:]:
+  def _layered(self, x: Array, factors: list[Array]) -> Array:
+    """Returns energies [B, K]; factors, one a layer, [B, K, F] or, shared, [L, F]."""
+    first, *rest = (s if s.ndim == 3 else s[None, :, :] for s in factors)
+    h = gated_relu(self.layers[0](x)[:, None, :], first)
+    for layer, s in zip(self.layers[1:], rest, strict=True):
       h = gated_relu(layer(h), s)
     w, b = self.head()
     return h @ w + b

@@ -10,7 +10,7 @@ from ebmjax.streams.schedules import (
   boundary_free_schedule,
   task_weights,
 )
-from ebmjax.streams.tasks import TaskSet, flat_images, make_tasks
+from ebmjax.streams.tasks import TaskSet, make_tasks, shown_images
 
 __all__ = [
   "Stream",
@@ -18,8 +18,8 @@ __all__ = [
   "boundary_aware_schedule",
   "boundary_free_schedule",
   "build",
-  "flat_images",
   "make_tasks",
+  "shown_images",
   "stack",
   "task_ends",
   "task_weights",

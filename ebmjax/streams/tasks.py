@@ -34,8 +34,19 @@ def make_tasks(spec: Any, *, num_raw: int, seed: int) -> TaskSet:
   return _label(spec, labels, permutation, per_task)
 
 
-def flat_images(spec: Any, images: np.ndarray) -> np.ndarray:
-  """Returns images [N, P] uint8 as the stream shows them, before any permutation."""
+def shown_images(spec: Any, images: np.ndarray) -> np.ndarray:
+  """Returns images as the stream shows them, before any permutation.
+
+  Grey ones flat, [N, P] uint8, and padded where pixels are permuted; colour ones as
+  they are, [N, H, W, 3] uint8.
+  """
+  if images.ndim == 4:
+    if spec.name == "permuted":
+      raise ConfigError(
+        "config.stream.name='permuted' is for grey images such as mnist; use 'split' "
+        "for colour images."
+      )
+    return images
   if spec.name == "permuted":
     pad = [(_PADDED_SIDE - side) // 2 for side in images.shape[1:3]]
     images = np.pad(images, [(0, 0), (pad[0],) * 2, (pad[1],) * 2])

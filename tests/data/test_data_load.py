@@ -36,14 +36,53 @@ def embedded(monkeypatch) -> Dataset:
 
 def test_names_for_the_validator():
   assert data.SOURCES == ("auto", "tfds", "files", "embedded")
-  assert {"mnist", "fashion_mnist"} <= set(data.DATASETS)
-  for name, info in data.DATASETS.items():
-    assert info.name == name
-    assert len(info.downloads) == 4
-    sums = [*info.train[1:], *info.test[1:]]
-    sums += [download.sha256 for download in info.downloads.values()]
-    assert len(set(sums)) == 10
-    assert all(len(value) == 64 for value in sums)
+  assert {"mnist", "fashion_mnist", "cifar10", "cifar100"} <= set(data.DATASETS)
+
+
+@pytest.mark.parametrize("name", list(data.DATASETS))
+def test_rows_of_the_registry(name):
+  info = data.DATASETS[name]
+  assert info.name == name
+  assert len(info.downloads) == (1 if name.startswith("cifar") else 4)
+  known = [*info.train[1:], *info.test[1:]]
+  sums = [value for value in known if value]
+  sums += [download.sha256 for download in info.downloads.values()]
+  assert len(set(sums)) == len(sums)
+  assert all(len(value) == 64 and int(value, 16) for value in sums)
+  assert info.train.rows and info.test.rows
+  # Nobody here has the official order of CIFAR-100.
+  assert all(known) or name == "cifar100"
+  assert info.downloaded.kind == ("binary archive" if "cifar" in name else "idx files")
+
+
+@pytest.mark.parametrize(
+  ("name", "shape", "num_classes", "sizes", "mean", "std"),
+  [
+    ("mnist", (28, 28), 10, (60000, 10000), (0,), (1,)),
+    ("fashion_mnist", (28, 28), 10, (60000, 10000), (0,), (1,)),
+    (
+      "cifar10",
+      (32, 32, 3),
+      10,
+      (50000, 10000),
+      (0.4914, 0.4822, 0.4465),
+      (0.2023, 0.1994, 0.2010),
+    ),
+    (
+      "cifar100",
+      (32, 32, 3),
+      100,
+      (50000, 10000),
+      (0.5071, 0.4865, 0.4409),
+      (0.2673, 0.2564, 0.2761),
+    ),
+  ],
+)
+def test_facts_of_the_registry(name, shape, num_classes, sizes, mean, std):
+  info = data.DATASETS[name]
+  assert (info.image_shape, info.num_classes) == (shape, num_classes)
+  assert (info.train.size, info.test.size) == sizes
+  assert (info.mean, info.std) == (mean, std)
 
 
 @pytest.mark.parametrize("change", [{"name": "nist"}, {"source": "web"}])
@@ -119,10 +158,26 @@ def test_require_full_forbids_the_fall_back(
   assert "!!!" not in capsys.readouterr().err
 
 
-def test_auto_has_no_fall_back_for_other_sets(offline, config, tmp_path, sentence):
+@pytest.mark.parametrize(
+  ("name", "file"),
+  [
+    ("fashion_mnist", "t10k-labels-idx1-ubyte.gz"),
+    ("cifar10", "cifar-10-binary.tar.gz"),
+    ("cifar100", "cifar-100-binary.tar.gz"),
+  ],
+)
+@pytest.mark.parametrize("download", [True, False])
+def test_auto_has_no_fall_back_for_other_sets(
+  offline, config, tmp_path, name, file, download, capsys, sentence
+):
   with pytest.raises(DataError) as caught:
-    data.load(config("auto", tmp_path, name="fashion_mnist"))
-  assert "the full fashion_mnist set is required" in sentence(caught)
+    data.load(config("auto", tmp_path, name=name, download=download))
+  text = sentence(caught)
+  assert f"the full {name} set is required" in text
+  assert ("refused" if download else "data.download is false") in text
+  assert f"{file} from {data.DATASETS[name].url} into a folder" in text
+  assert "data.source=files" in text
+  assert capsys.readouterr().err == "", "no banner"
 
 
 @pytest.mark.parametrize("damage", ["truncated", "missing", "npz"])

@@ -1,7 +1,6 @@
 """Prepared TFDS sets that are damaged, partial, or prepared by someone else."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from ebmjax import data
 from ebmjax.data import tfds_builder, tfds_prepare
 from ebmjax.errors import DataError
+from tests.data.stock import prepare_stock, rows
 
 
 @pytest.fixture
@@ -68,6 +68,20 @@ def test_exchanged_splits_are_noticed(folder, config, tiny, tmp_path, monkeypatc
     data.load(config("tfds", tmp_path))
 
 
+def test_lost_order_is_noticed(folder, config, tmp_path, monkeypatch, sentence):
+  read_columns = data.tfds_source._read_columns
+
+  def with_one_index_twice(*args):
+    columns = read_columns(*args)
+    columns["index"][3] = columns["index"][4]
+    return columns
+
+  monkeypatch.setattr(data.tfds_source, "_read_columns", with_one_index_twice)
+  with pytest.raises(DataError) as caught:
+    data.load(config("tfds", tmp_path))
+  assert "has lost the official order" in sentence(caught)
+
+
 def test_partly_prepared_set_counts_as_damaged(tiny, config, tmp_path, sentence):
   own = tfds_prepare.own_folder(tiny.info, tmp_path)
   with tfds_prepare.quiet_tfds() as tfds:
@@ -78,48 +92,6 @@ def test_partly_prepared_set_counts_as_damaged(tiny, config, tmp_path, sentence)
   with pytest.raises(DataError) as caught:
     data.load(config("tfds", tmp_path))
   assert "must hold 70 examples, but holds 5" in sentence(caught)
-
-
-def prepare_stock(
-  data_dir: Path, arrays: dict[str, np.ndarray], file_format: str
-) -> None:
-  """Prepares a set named and described as the one TFDS ships, as PNG images."""
-  with tfds_prepare.quiet_tfds() as tfds:
-    from PIL import Image
-
-    def describe(self: Any) -> Any:
-      image = tfds.features.Image(shape=(28, 28, 1))
-      label = tfds.features.ClassLabel(num_classes=10)
-      features = tfds.features.FeaturesDict({"image": image, "label": label})
-      return tfds.core.DatasetInfo(builder=self, features=features)
-
-    def examples(split: str) -> Any:
-      for i, (x, y) in enumerate(
-        zip(arrays[f"{split}_x"], arrays[f"{split}_y"], strict=True)
-      ):
-        yield i, {"image": Image.fromarray(x), "label": int(y)}
-
-    members = {
-      "__module__": __name__,
-      "name": "mnist",
-      "VERSION": tfds.core.Version("3.0.1"),
-      "_info": describe,
-      "_split_generators": lambda self, manager: {
-        "train": examples("train"),
-        "test": examples("test"),
-      },
-      "_generate_examples": None,
-    }
-    bases = (tfds.core.GeneratorBasedBuilder,)
-    stock = type("Stock", bases, members, skip_registration=True)
-    stock(data_dir=str(data_dir), file_format=file_format).download_and_prepare()
-
-
-def rows(x: np.ndarray, y: np.ndarray) -> list[bytes]:
-  """Returns the examples as bytes, sorted."""
-  return sorted(
-    a.tobytes() + bytes([int(label)]) for a, label in zip(x, y, strict=True)
-  )
 
 
 @pytest.mark.parametrize("source", ["tfds", "auto"])

@@ -1,0 +1,66 @@
+"""CIFAR-100: ten tasks of ten classes, class-incremental, over a pre-trained trunk.
+
+Reproduces the CIFAR-100 column of the paper's tables (Li et al. 2022) and its study of
+negative sampling and of the number of tasks. The five convolutions were pre-trained on
+CIFAR-10 and are frozen; give their weights as an npz file:
+
+  python -m ebmjax.main --config=configs/cifar100.py --workdir=runs/cifar100 \\
+      --config.network.pretrained=FILE.npz
+
+| variant                        | paper         | steps  |
+|--------------------------------|---------------|--------|
+| (none): EBM                    | 30.28 +- 0.28 | 50,000 |
+| :all_of_batch                  | 29.03 +- 0.53 | 50,000 |
+| :all_seen                      |  8.07 +- 0.10 | 50,000 |
+| :tasks5, :tasks20, :tasks50    | 34.88, 25.04, 13.60 | 5,000 a task |
+| :sbc                           |  8.18 +- 0.10 | 50,000 |
+| :boundary_free                 | 34.39 +- 0.24 | 19,500 |
+| :boundary_free,sbc             |  9.85 +- 0.02 | 19,500 |
+
+The released code leaves BatchNorm on batch statistics while it trains, and so do we;
+`:fixed` freezes them, computes the features once, and is many times faster. The set is
+not shipped: it is downloaded, or read from config.data.dir. `:smoke` shrinks any.
+"""
+
+from ml_collections import ConfigDict
+
+from ebmjax import config as base
+
+
+def _set(**changes: object) -> base.Variant:
+  return lambda config: config.update(changes)
+
+
+def _tasks(count: int) -> base.Variant:
+  return lambda config: config.stream.update({"tasks": count})
+
+
+def _fixed(config: ConfigDict) -> None:
+  config.network.conv = "fixed_statistics"
+
+
+_OWN: dict[str, base.Variant] = {
+  "all_of_batch": _set(objective="likelihood", negatives="all_of_batch"),
+  "all_seen": _set(objective="likelihood", negatives="all_seen"),
+  "tasks5": _tasks(5),
+  "tasks20": _tasks(20),
+  "tasks50": _tasks(50),
+  "fixed": _fixed,
+}
+
+
+def get_config(variants: str | None = None) -> ConfigDict:
+  """Returns the configuration; `variants` is what follows the file name's colon."""
+  config = base.default()
+  config.data.name = "cifar100"
+  config.stream.update({"tasks": 10, "iterations": 5000, "epochs_per_task": 50})
+  config.network.update({"trunk": "conv5", "hidden": 2000, "gated_layers": 2})
+  config.network.update({"embedding": "mask", "gate": "none", "skip": False})
+  # Deviation: the paper's text draws any other label of the batch; the released code
+  # draws them by their frequency here.
+  config.negatives = "one_by_frequency"
+  config.runner.chunk = 25
+  base.apply_variants(config, variants, base.VARIANTS | _OWN)
+  if config.objective == "ce":
+    config.negatives = "auto"
+  return config

@@ -1,0 +1,38 @@
+"""Random changes of images, on the device, anew at every draw."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+_MARGIN = 4
+
+
+def crop_and_flip(key: Array, x: Array) -> Array:
+  """Returns x [B, H, W, C], each image cropped at random and flipped half the time.
+
+  Images are padded by 4 black pixels on each side and cut back to their size, as is
+  usual for CIFAR-10. Deviation: the released code does this, the paper is silent.
+  """
+  crop_key, flip_key = jax.random.split(key)
+  corners = jax.random.randint(crop_key, (x.shape[0], 2), 0, 2 * _MARGIN + 1)
+  padded = jnp.pad(x, [(0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN), (0, 0)])
+
+  def cut(image: Array, corner: Array) -> Array:
+    return lax.dynamic_slice(image, (corner[0], corner[1], 0), x.shape[1:])
+
+  cropped = jax.vmap(cut)(padded, corners)
+  flip = jax.random.bernoulli(flip_key, shape=(x.shape[0], 1, 1, 1))
+  return jnp.where(flip, cropped[:, :, ::-1], cropped)
+
+
+def _as_it_is(key: Array, x: Array) -> Array:
+  del key
+  return x
+
+
+AUGMENTATIONS: dict[str, Callable[[Array, Array], Array]] = {
+  "none": _as_it_is,
+  "crop_and_flip": crop_and_flip,
+}

@@ -1,0 +1,144 @@
+"""Reads a pickled dictionary of arrays, and never runs anything that it names.
+
+`pickle.load` imports and calls whatever a file asks for. Here each of the few names
+that a pickled array needs stands for an inert object of ours, and every other name is
+refused. Not even numpy's own unpickling sees the file, so no array of objects gets in.
+"""
+
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ebmjax.errors import DataError
+
+_REMEDY = "delete it and download it again"
+_ITEM_TYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8")
+
+
+def load_dict(content: bytes, name: str) -> dict[str, Any]:
+  """Returns the dictionary of a pickle, with its arrays as arrays and keys as str.
+
+  Python 2 wrote the official files: its strings come as bytes.
+  """
+  file = io.BytesIO(content)
+  try:
+    loaded = _Unpickler(file, encoding="bytes").load()
+    if file.read(1):
+      raise pickle.UnpicklingError("it is too long")
+    if type(loaded) is not dict:
+      raise pickle.UnpicklingError("it holds no dictionary")
+    return {_text(key): _plain(value) for key, value in loaded.items()}
+  except EOFError:
+    raise DataError(f"{name} is truncated: {_REMEDY}.") from None
+  except Exception as error:  # a damaged pickle raises nearly every kind
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    raise DataError(
+      f"{name} is not the pickle of an official file ({reason}): {_REMEDY}."
+    ) from None
+
+
+class _Unpickler(pickle.Unpickler):
+  """Finds the stand-ins and nothing else."""
+
+  def find_class(self, module: str, name: str) -> Any:
+    """Returns the stand-in for a name."""
+    if (module, name) not in _STAND_INS:
+      raise pickle.UnpicklingError(f"it asks for {f'{module}.{name}'!r}")
+    return _STAND_INS[module, name]
+
+
+class _StandIn:
+  """Does one thing when called, and refuses all else that a pickle can do to it.
+
+  A plain function would not do: a pickle can set the attributes of functions and
+  classes, and they would stay set after it.
+  """
+
+  __slots__ = ("_call",)
+
+  def __init__(self, call: Callable[..., Any]):
+    self._call = call
+
+  def __call__(self, *args: Any) -> Any:
+    return self._call(*args)
+
+  def __setstate__(self, state: Any) -> None:
+    raise pickle.UnpicklingError("it changes a function")
+
+
+class _Dtype:
+  """Stands for a numpy.dtype, and can only be one of integers."""
+
+  __slots__ = ("code", "dtype")
+
+  def __init__(self, code: Any, align: Any, copy: Any):
+    self.code = _text(code)
+    if self.code not in _ITEM_TYPES:
+      raise pickle.UnpicklingError(f"it holds an array of type {self.code!r}")
+    self.dtype = np.dtype(self.code)
+
+  def __setstate__(self, state: Any) -> None:
+    """Takes the byte order; the rest of the state is empty for integers."""
+    order = _text(state[1])
+    if order not in ("|", "<", ">"):
+      raise pickle.UnpicklingError(f"it holds an array of byte order {order!r}")
+    self.dtype = np.dtype(order + self.code)
+
+
+class _Array:
+  """Stands for a numpy.ndarray while a pickle is read."""
+
+  __slots__ = ("values",)
+
+  def __setstate__(self, state: Any) -> None:
+    """Takes (version, shape, dtype, whether in Fortran's order, bytes)."""
+    _, shape, dtype, fortran, content = state
+    if type(dtype) is not _Dtype or type(content) is not bytes:
+      raise pickle.UnpicklingError("it holds an array of something else than bytes")
+    flat = np.frombuffer(content, dtype.dtype)
+    self.values = flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _reconstruct(array_type: Any, shape: Any, code: Any) -> _Array:
+  """Returns an array without values: its state, with all of them, follows."""
+  if array_type is not _NDARRAY:
+    raise pickle.UnpicklingError("it reconstructs something else than an array")
+  return _Array()
+
+
+def _encode(text: Any, encoding: Any) -> bytes:
+  """Returns the bytes that Python 3 writes as text under protocol 2."""
+  if type(text) is not str or encoding != "latin1":
+    raise pickle.UnpicklingError("it encodes something else than bytes")
+  return text.encode("latin1")
+
+
+def _refuse(*args: Any) -> None:
+  raise pickle.UnpicklingError("it calls numpy.ndarray")
+
+
+def _text(value: Any) -> str:
+  """Returns a string of Python 2 or 3 as str."""
+  if type(value) is bytes:
+    return value.decode("latin1")
+  if type(value) is not str:
+    raise pickle.UnpicklingError(f"it holds {type(value).__name__} for a string")
+  return value
+
+
+def _plain(value: Any) -> Any:
+  """Returns a value of the dictionary with a stand-in's array in its place."""
+  return value.values if type(value) is _Array else value
+
+
+_NDARRAY = _StandIn(_refuse)  # only ever named, as the type to reconstruct
+_STAND_INS = {
+  ("numpy", "ndarray"): _NDARRAY,
+  ("numpy", "dtype"): _StandIn(_Dtype),
+  ("numpy.core.multiarray", "_reconstruct"): _StandIn(_reconstruct),  # numpy 1
+  ("numpy._core.multiarray", "_reconstruct"): _StandIn(_reconstruct),  # numpy 2
+  ("_codecs", "encode"): _StandIn(_encode),
+}

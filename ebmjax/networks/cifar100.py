@@ -1,0 +1,96 @@
+"""The CIFAR-100 trunk: five convolutions, pre-trained on CIFAR-10, and its weights."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+from jax import Array
+
+from ebmjax.errors import DataError
+from ebmjax.networks.conv import Conv, flatten_channels_first
+
+CHANNELS = (16, 32, 64, 128, 256)
+STRIDES = (1, 2, 2, 2, 2)
+FEATURES = 1024  # 256 channels of 2 x 2
+
+
+class NormTrunk(nn.Module):
+  """Images [B, 32, 32, 3] to features [B, 1024].
+
+  BatchNorm and ReLU after the first four convolutions, neither after the last. With
+  `batch_statistics` the norms use those of the batch and move their running ones.
+  """
+
+  conv_form: str = "auto"
+  init_style: str = "pytorch"
+
+  @nn.compact
+  def __call__(self, x: Array, batch_statistics: bool = False) -> Array:
+    inputs = (3, *CHANNELS[:-1])
+    for i, (n, channels, stride) in enumerate(
+      zip(inputs, CHANNELS, STRIDES, strict=True)
+    ):
+      form, style = self.conv_form, self.init_style
+      x = Conv(n, channels, stride, 1, form, style, name=f"conv{i + 1}")(x)
+      if i < len(CHANNELS) - 1:
+        # PyTorch's momentum 0.1 is 0.9 here.
+        norm = nn.BatchNorm(
+          not batch_statistics, momentum=0.9, epsilon=1e-5, name=f"bn{i + 1}"
+        )
+        x = jax.nn.relu(norm(x))
+    return flatten_channels_first(x)
+
+
+def load_trunk(path: str | Path) -> dict[str, Any]:
+  """Returns {"params", "batch_stats"} of a NormTrunk from an npz file.
+
+  Its arrays have PyTorch's names and layout, convLayer{1..5}.conv.{weight,bias} and
+  convLayer{1..4}.bn.{weight,bias,running_mean,running_var}: that of the published
+  weights, and of `save_trunk`.
+  """
+  try:
+    with Path(path).open("rb") as content, np.load(content) as file:
+      arrays = {name: file[name] for name in file.files}
+    params, stats = {}, {}
+    for i in range(1, len(CHANNELS) + 1):
+      params[f"conv{i}"] = {
+        "kernel": arrays[f"convLayer{i}.conv.weight"].transpose(2, 3, 1, 0),
+        "bias": arrays[f"convLayer{i}.conv.bias"],
+      }
+    for i in range(1, len(CHANNELS)):
+      norm = f"convLayer{i}.bn."
+      params[f"bn{i}"] = {
+        "scale": arrays[norm + "weight"],
+        "bias": arrays[norm + "bias"],
+      }
+      stats[f"bn{i}"] = {
+        "mean": arrays[norm + "running_mean"],
+        "var": arrays[norm + "running_var"],
+      }
+  except Exception as error:  # a zip file of arrays can be damaged in many ways
+    raise DataError(
+      f"{path} holds no weights of the CIFAR-100 trunk ({type(error).__name__}: "
+      f"{error}); give the npz file of the published weights as "
+      "config.network.pretrained."
+    ) from error
+  return jax.tree.map(jnp.asarray, {"params": params, "batch_stats": stats})
+
+
+def save_trunk(path: str | Path, variables: dict[str, Any]) -> None:
+  """Writes a trunk's variables as `load_trunk` reads them."""
+  host = jax.tree.map(np.asarray, variables)
+  params, stats, arrays = host["params"], host["batch_stats"], {}
+  for i in range(1, len(CHANNELS) + 1):
+    conv = params[f"conv{i}"]
+    arrays[f"convLayer{i}.conv.weight"] = conv["kernel"].transpose(3, 2, 0, 1)
+    arrays[f"convLayer{i}.conv.bias"] = conv["bias"]
+  for i in range(1, len(CHANNELS)):
+    norm = f"convLayer{i}.bn."
+    arrays[norm + "weight"] = params[f"bn{i}"]["scale"]
+    arrays[norm + "bias"] = params[f"bn{i}"]["bias"]
+    arrays[norm + "running_mean"] = stats[f"bn{i}"]["mean"]
+    arrays[norm + "running_var"] = stats[f"bn{i}"]["var"]
+  np.savez(path, **arrays)

@@ -1,0 +1,32 @@
+"""New classes for a trained network, the old ones' gates untouched."""
+
+import jax
+from jax import Array
+
+from ebmjax.types import Network, PyTree
+
+
+def add_classes(
+  network: Network, params: PyTree, model_state: PyTree, key: Array
+) -> tuple[PyTree, PyTree]:
+  """Returns (params, model_state) of `network`, which has more classes than they do.
+
+  Whatever belongs to a new class (a row of the label's table, a mask, an output of a
+  classifier) is drawn from `key` as at the start; everything else is carried over, so
+  that the energies of the old labels stay the same.
+  """
+  fresh = network.init(key)
+  return jax.tree.map(_carry_over, (params, model_state), fresh)
+
+
+def _carry_over(old: Array, fresh: Array) -> Array:
+  """Returns `fresh` with `old` in its leading corner."""
+  fits = old.ndim == fresh.ndim and all(
+    a <= b for a, b in zip(old.shape, fresh.shape, strict=True)
+  )
+  if not fits:
+    raise ValueError(
+      f"a trained array of shape {old.shape} does not fit into {fresh.shape}; the "
+      "network must be the same but for more classes."
+    )
+  return fresh.at[tuple(slice(side) for side in old.shape)].set(old)

@@ -1,0 +1,89 @@
+"""The CIFAR experiments, made small, from images to results."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ebmjax import experiment
+from ebmjax.errors import ConfigError
+from ebmjax.networks.cifar100 import NormTrunk, save_trunk
+from ebmjax.report import plots
+from tests.helpers import ROOT, make_config, read_results
+
+CIFAR10 = str(ROOT / "configs" / "cifar10.py")
+CIFAR100 = str(ROOT / "configs" / "cifar100.py")
+TINY = {"stream__iterations": 4, "stream__batch_size": 8, "eval__batch_size": 20}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation():
+  """Compiles in half the time; nothing here depends on the speed of a step."""
+  jax.config.update("jax_disable_most_optimizations", True)
+  yield
+  jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(autouse=True)
+def no_plots(monkeypatch):
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+  """Returns a folder with small sets of both names, and a trunk's weights."""
+  folder = tmp_path_factory.mktemp("cifar")
+  rng = np.random.default_rng(0)
+  for name, classes in (("cifar10", 10), ("cifar100", 100)):
+    arrays = {}
+    for part, count in (("train", 4 * classes), ("test", classes)):
+      arrays[f"x_{part}"] = rng.integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
+      arrays[f"y_{part}"] = np.arange(count) % classes
+    np.savez(folder / f"{name}.npz", **arrays)
+  trunk = jax.jit(NormTrunk().init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
+  save_trunk(folder / "trunk.npz", trunk)
+  return folder
+
+
+@pytest.mark.parametrize("variant", ["smoke", "v2,smoke", "sbc,smoke"])
+def test_cifar10(variant, data_dir, tmp_path):
+  experiment.run(make_config(f"{CIFAR10}:{variant}", data_dir, **TINY), tmp_path)
+  results = read_results(tmp_path)
+  assert results["average_accuracy"]["n"] == 1
+  assert np.array(results["accuracy_matrix"]).shape == (1, 2, 2)
+  assert results["config"]["data"]["augment"] == "crop_and_flip"
+
+
+@pytest.mark.parametrize("variant", ["smoke", "fixed,smoke", "fixed,all_seen,smoke"])
+def test_cifar100(variant, data_dir, tmp_path):
+  config = make_config(
+    f"{CIFAR100}:{variant}",
+    data_dir,
+    network__pretrained=str(data_dir / "trunk.npz"),
+    **TINY,
+  )
+  results = experiment.run(config, tmp_path)
+  assert 0 <= results["average_accuracy"]["mean"] <= 100
+  assert results["facts"]["parameters"] == 1024 * 8 + 8 + 8 * 8 + 8 + 8 + 1
+
+
+@pytest.mark.parametrize(
+  ("chosen", "changes", "sentence"),
+  [
+    (CIFAR100, {}, "weights must then be given as config.network.pretrained"),
+    (CIFAR10, {"stream__name": "permuted"}, "'permuted' is for grey images"),
+    (CIFAR10, {"network__trunk": "none"}, "use conv4 or conv5"),
+    (
+      CIFAR100,
+      {
+        "network__pretrained": "x",
+        "network__conv": "fixed_statistics",
+        "data__augment": "crop_and_flip",
+      },
+      "computes the features once",
+    ),
+  ],
+)
+def test_what_does_not_fit_is_told(chosen, changes, sentence, data_dir, tmp_path):
+  with pytest.raises(ConfigError, match=sentence):
+    experiment.run(make_config(f"{chosen}:smoke", data_dir, **changes), tmp_path)

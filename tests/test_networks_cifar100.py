@@ -1,0 +1,122 @@
+"""The CIFAR-100 networks: counts, masks, and what training does to the trunk."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ebmjax import networks
+from ebmjax.errors import DataError
+from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk
+from ebmjax.networks.trunked import CONV_MODES
+from ebmjax.types import num_params
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+  """Returns the path of a trunk's weights with statistics of their own."""
+  trunk = NormTrunk()
+  variables = jax.jit(trunk.init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
+  moved = jax.tree.map(lambda stat: stat + 0.25, variables["batch_stats"])
+  path = tmp_path_factory.mktemp("trunk") / "trunk.npz"
+  save_trunk(path, {"params": variables["params"], "batch_stats": moved})
+  return path
+
+
+def make(weights, mode, name="ebm", hidden=32, classes=4):
+  from configs.cifar100 import get_config
+
+  config = get_config("sbc" if name == "sbc" else None).network
+  config.update({"hidden": hidden, "conv": mode, "pretrained": str(weights)})
+  shape = (1024,) if mode == "fixed_statistics" else (32, 32, 3)
+  return config, networks.make(config, input_shape=shape, num_classes=classes)
+
+
+def images(count=3):
+  rng = np.random.default_rng(0)
+  return jnp.asarray(rng.integers(0, 256, (count, 32, 32, 3)), jnp.uint8)
+
+
+@pytest.mark.parametrize(("name", "count"), [("sbc", 6_252_100), ("ebm", 6_054_001)])
+@pytest.mark.parametrize("mode", ["batch_statistics", "fixed_statistics"])
+def test_trainable_parameters_are_the_paper_s(weights, mode, name, count):
+  _, network = make(weights, mode, name, hidden=2000, classes=100)
+  params, _ = jax.eval_shape(network.init, jax.random.key(0))
+  assert num_params(params) == count
+
+
+def test_weights_come_back_as_they_were_saved(weights, tmp_path):
+  first = load_trunk(weights)
+  save_trunk(tmp_path / "again.npz", first)
+  again = load_trunk(tmp_path / "again.npz")
+  for one, two in zip(jax.tree.leaves(first), jax.tree.leaves(again), strict=True):
+    np.testing.assert_array_equal(one, two)
+  assert first["params"]["conv2"]["kernel"].shape == (3, 3, 16, 32)
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "other arrays"])
+def test_damaged_weights_are_told(weights, tmp_path, damage):
+  path = tmp_path / "weights.npz"
+  if damage == "truncated":
+    path.write_bytes(weights.read_bytes()[:5000])
+  if damage == "other arrays":
+    np.savez(path, x=np.zeros(3))
+  with pytest.raises(DataError, match=r"weights\.npz holds no weights"):
+    load_trunk(path)
+
+
+def test_masks_switch_units_off_by_label_and_layer(weights):
+  _, network = make(weights, "fixed_statistics", hidden=400, classes=10)
+  params, state = network.init(jax.random.key(3))
+  masks = np.asarray(state["fixed"]["label_gate"]["masks"])
+  assert masks.shape == (2, 10, 400)
+  assert set(np.unique(masks)) == {0, 1}
+  np.testing.assert_allclose(masks.mean(), 0.15, atol=0.02)
+  assert (masks[0] != masks[1]).any() and (masks[0, 0] != masks[0, 1]).any()
+  assert "label_gate" not in params
+
+
+def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
+  """The features computed once stand for the images, in native and patches form."""
+  config, cached = make(weights, "fixed_statistics")
+  x = images()
+  features = networks.compute_features(config, np.asarray(x), networks.Normalise(), 2)
+  assert features.shape == (3, 1024)
+  trunk = NormTrunk("patches")
+  plain = jax.jit(lambda x: trunk.apply(load_trunk(weights), x / 255.0))(x)
+  np.testing.assert_allclose(features, plain, rtol=1e-3, atol=1e-4)
+  params, state = cached.init(jax.random.key(0))
+  energies, _ = cached.energies(params, state, jnp.asarray(features), jnp.arange(4))
+  assert energies.shape == (3, 4)
+
+
+@pytest.mark.parametrize("mode", CONV_MODES)
+def test_what_training_moves(weights, mode):
+  """Gradients reach the trunk only when fine-tuned; statistics move in two modes."""
+  _, network = make(weights, mode)
+  params, state = jax.jit(network.init)(jax.random.key(0))
+  x = jnp.ones((2, 1024)) if mode == "fixed_statistics" else images(2)
+
+  @jax.jit
+  def gradient(params):
+    def loss(params):
+      energies, after = network.energies(params, state, x, jnp.arange(4), train=True)
+      return jnp.sum(energies**2), after
+
+    return jax.grad(loss, has_aux=True)(params)
+
+  gradients, after = gradient(params)
+  assert ("trunk" in gradients) == (mode == "finetune")
+  if mode == "fixed_statistics":
+    assert "batch_stats" not in after
+    return
+  before = state["batch_stats"]["bn1"]["mean"]
+  assert (np.asarray(after["batch_stats"]["bn1"]["mean"]) != np.asarray(before)).all()
+  if mode == "finetune":
+    assert np.abs(gradients["trunk"]["conv1"]["kernel"]).max() > 0
+  else:
+    np.testing.assert_array_equal(
+      after["trunk"]["conv1"]["kernel"], state["trunk"]["conv1"]["kernel"]
+    )
+  _, same = network.energies(params, state, x, jnp.arange(4))
+  np.testing.assert_array_equal(same["batch_stats"]["bn1"]["mean"], before)

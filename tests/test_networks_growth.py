@@ -1,0 +1,41 @@
+"""Adding classes leaves the old ones as they are."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ebmjax import networks
+from ebmjax.config import default
+from ebmjax.networks.growth import add_classes
+
+KINDS = {
+  "learned": {},
+  "fixed": {"embedding": "fixed"},
+  "mask": {"embedding": "mask", "gated_layers": 2, "skip": False, "gate": "none"},
+  "classifier": {"name": "sbc"},
+}
+
+
+def make(classes: int, **changes):
+  config = default().network
+  config.update({"hidden": 16} | changes)
+  return networks.make(config, input_shape=(9,), num_classes=classes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_old_labels_keep_their_energies(kind):
+  small, large = make(3, **KINDS[kind]), make(5, **KINDS[kind])
+  params, state = small.init(jax.random.key(0))
+  grown = add_classes(large, params, state, jax.random.key(1))
+  x = jax.random.uniform(jax.random.key(2), (4, 9))
+  before, _ = small.energies(params, state, x, jnp.arange(3))
+  after, _ = large.energies(*grown, x, jnp.arange(5))
+  np.testing.assert_allclose(after[:, :3], before, rtol=1e-6)
+  assert len(np.unique(np.asarray(after[0]).round(6))) == 5
+
+
+def test_another_network_is_refused():
+  params, state = make(3).init(jax.random.key(0))
+  with pytest.raises(ValueError, match="the same but for more classes"):
+    add_classes(make(5, hidden=8), params, state, jax.random.key(1))
