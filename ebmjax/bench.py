@@ -76,10 +76,14 @@ def ours(case: Case) -> Callable[[], float]:
   return one_round
 
 
-class Peer:
-  """A process that makes bare PyTorch steps on request."""
+# How a PyTorch user may write the step: the released code's way, and the lean one.
+FORMS = ("pass_per_label", "shared")
 
-  def __init__(self, python: str, case: Case) -> None:
+
+class Peer:
+  """A process that makes bare PyTorch steps on request, in one of `FORMS`."""
+
+  def __init__(self, python: str, case: Case, form: str) -> None:
     inputs, classes, per_task = (
       (784, 10, 2) if case.stream == "split" else (1024, 100, 10)
     )
@@ -87,12 +91,12 @@ class Peer:
     layers = 2 if "boundary_free" in case.variants else 1
     sizes = [inputs, case.hidden, classes, per_task, layers]
     self._process = subprocess.Popen(
-      [python, str(_PEER), kind, *map(str, sizes)],
+      [python, str(_PEER), kind, form, *map(str, sizes)],
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       text=True,
     )
-    self.version = self._ask(None)
+    self._ask(None)  # it says when it is ready
     self._steps = case.steps
 
   def __call__(self) -> float:
@@ -118,39 +122,45 @@ class Peer:
 
 
 def measure(case: Case, peer_python: str | None, rounds: int) -> dict[str, Any]:
-  """Returns the rates of a case, in steps per second, and the ratio of their rounds."""
-  train = ours(case)
-  peer = Peer(peer_python, case) if peer_python else None
-  mine, theirs = [], []
+  """Returns the rates of a case, in steps per second, and the ratios of its rounds."""
+  runners: dict[str, Callable[[], float]] = {"ebmjax": ours(case)}
+  peers = {form: Peer(peer_python, case, form) for form in FORMS} if peer_python else {}
+  runners |= peers
+  rates: dict[str, list[float]] = {name: [] for name in runners}
   try:
     for _ in range(rounds):
-      mine.append(case.steps / train())
-      if peer:
-        theirs.append(case.steps / peer())
+      for name, one_round in runners.items():
+        rates[name].append(case.steps / one_round())
   finally:
-    if peer:
+    for peer in peers.values():
       peer.close()
-  row: dict[str, Any] = {"case": case.name, "rounds": rounds, "ebmjax": _spread(mine)}
-  if peer:
-    ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
-    row |= {"torch": _spread(theirs), "ratio": _spread(ratios), "peer": peer.version}
+  row: dict[str, Any] = {"case": case.name, "rounds": rounds}
+  row["rate"] = {name: _spread(values) for name, values in rates.items()}
+  row["ratio"] = {
+    form: _spread([a / b for a, b in zip(rates["ebmjax"], rates[form], strict=True)])
+    for form in peers
+  }
   return row
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-  """Returns a Markdown table of the rows."""
-  head = "| benchmark | ebmjax steps/s | PyTorch steps/s | ratio (min to max) |"
-  lines = [head, "|---|---|---|---|"]
+  """Returns a Markdown table of the rows: rates, and ratios with their range."""
+  names = [form.replace("_", " ") for form in rows[0]["ratio"]]
+  titles = ["benchmark", "ebmjax", *(f"PyTorch, {name}" for name in names)]
+  titles += [f"ratio, {name}" for name in names]
+  lines = [_line(titles), _line(["---"] * len(titles))]
   for row in rows:
-    torch = f"{row['torch']['median']:.0f}" if "torch" in row else "-"
-    ratio = "-"
-    if "ratio" in row:
-      r = row["ratio"]
-      ratio = f"**{r['median']:.2f}** ({r['min']:.2f} to {r['max']:.2f})"
-    lines.append(
-      f"| {row['case']} | {row['ebmjax']['median']:.0f} | {torch} | {ratio} |"
-    )
+    rates = [f"{spread['median']:.0f}" for spread in row["rate"].values()]
+    ratios = [
+      f"**{spread['median']:.2f}** ({spread['min']:.2f} to {spread['max']:.2f})"
+      for spread in row["ratio"].values()
+    ]
+    lines.append(_line([row["case"], *rates, *ratios]))
   return "\n".join(lines)
+
+
+def _line(cells: list[str]) -> str:
+  return f"| {' | '.join(cells)} |"
 
 
 def _spread(values: list[float]) -> dict[str, float]:

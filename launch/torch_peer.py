@@ -4,7 +4,11 @@ Stands alone: needs torch, not ebmjax. Batches are made beforehand, negatives ar
 in one call, nothing is logged: forward, backward and Adam are all that is timed. Reads
 a number of steps per line on standard input and answers with the seconds they took.
 
-  python launch/torch_peer.py NETWORK INPUTS HIDDEN CLASSES PER_TASK LAYERS [compile]
+  python launch/torch_peer.py NETWORK FORM INPUTS HIDDEN CLASSES PER_TASK LAYERS
+
+NETWORK is ebm or sbc. FORM is `pass_per_label`, as the released code has it: the whole
+network once for the true label and once for the negative; or `shared`, where the part
+before the gate is computed once for both, as ebmjax does.
 """
 
 import sys
@@ -18,7 +22,7 @@ BATCH = 128
 
 
 class EnergyMLP(nn.Module):
-  """The label-gated energy network; both candidates of a row share the first layer."""
+  """The label-gated energy network on x [B, P] and candidate labels [B, K]."""
 
   def __init__(self, inputs: int, hidden: int, classes: int, layers: int) -> None:
     super().__init__()
@@ -48,7 +52,9 @@ def classifier(inputs: int, hidden: int, classes: int) -> nn.Module:
   )
 
 
-def make_step(kind: str, inputs: int, hidden: int, classes: int, per_task: int, n: int):
+def make_step(
+  kind: str, form: str, inputs: int, hidden: int, classes: int, per_task: int, n: int
+):
   """Returns a function that makes one training step."""
   batches = [
     (torch.rand(BATCH, inputs), torch.randint(0, per_task, (BATCH,))) for _ in range(20)
@@ -57,16 +63,17 @@ def make_step(kind: str, inputs: int, hidden: int, classes: int, per_task: int, 
     net: nn.Module = EnergyMLP(inputs, hidden, classes, n)
   else:
     net = classifier(inputs, hidden, classes)
-  if "compile" in sys.argv:
-    net = torch.compile(net)
   optimiser = torch.optim.Adam(net.parameters(), lr=1e-4)
 
   def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if kind == "sbc":
       return functional.cross_entropy(net(x)[:, :per_task], y)
     other = (y + torch.randint(1, per_task, y.shape)) % per_task
-    energies = net(x, torch.stack([y, other], 1))
-    return functional.softplus(energies[:, 0] - energies[:, 1]).mean()
+    if form == "shared":
+      true, false = net(x, torch.stack([y, other], 1)).unbind(1)
+    else:
+      true, false = net(x, y[:, None])[:, 0], net(x, other[:, None])[:, 0]
+    return functional.softplus(true - false).mean()
 
   def step(i: int) -> None:
     optimiser.zero_grad()
@@ -78,8 +85,8 @@ def make_step(kind: str, inputs: int, hidden: int, classes: int, per_task: int, 
 
 def main() -> None:
   """Answers each line of input, a number of steps, with the seconds they took."""
-  kind, *sizes = sys.argv[1:7]
-  step = make_step(kind, *(int(size) for size in sizes))
+  kind, form, *sizes = sys.argv[1:]
+  step = make_step(kind, form, *(int(size) for size in sizes))
   for i in range(30):
     step(i)
   print("ready", torch.__version__, torch.get_num_threads(), flush=True)

@@ -1,5 +1,7 @@
 """The CIFAR experiments, made small, from images to results."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,7 +37,7 @@ def data_dir(tmp_path_factory):
   folder = tmp_path_factory.mktemp("cifar")
   rng = np.random.default_rng(0)
   for name, classes in (("cifar10", 10), ("cifar100", 100)):
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for part, count in (("train", 4 * classes), ("test", classes)):
       arrays[f"x_{part}"] = rng.integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
       arrays[f"y_{part}"] = np.arange(count) % classes

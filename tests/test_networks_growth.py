@@ -1,5 +1,7 @@
 """Adding classes leaves the old ones as they are."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from ebmjax import networks
 from ebmjax.config import default
 from ebmjax.networks.growth import add_classes
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
   "learned": {},
   "fixed": {"embedding": "fixed"},
   "mask": {"embedding": "mask", "gated_layers": 2, "skip": False, "gate": "none"},
