@@ -41,8 +41,8 @@ def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
     setup = make_setup(config, dataset, facts["driver"])
     folder.begin(config, facts)
     _announce(setup, facts)
-    speed = _Loop(setup, folder).run()
-    timing = speed | {"wall_time": time.perf_counter() - started}
+    timing = _Loop(setup, folder, started).run()
+    timing["wall_time"] = time.perf_counter() - started
     return reporting.write(
       folder.path,
       _history(setup, folder.evaluations()),
@@ -55,11 +55,12 @@ def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
 class _Loop:
   """Training from stop to stop, with what must be on the disk at each of them."""
 
-  def __init__(self, setup: Setup, folder: Workdir) -> None:
-    self._setup, self._folder = setup, folder
+  def __init__(self, setup: Setup, folder: Workdir, started: float) -> None:
+    self._setup, self._folder, self._started = setup, folder, started
     self._stops = make_plan(setup.config, streams.task_ends(setup.stream))
     self._machine = Machine(setup)
     self._chunk_times: list[tuple[int, float]] = []  # (seed-steps, seconds)
+    self._first_chunk: float | None = None  # seconds after the start
 
   def run(self) -> dict[str, Any]:
     """Returns timings, after bringing the run to its last step from where it stands."""
@@ -76,7 +77,7 @@ class _Loop:
           self._train_until(stop, first)
           self._pause(stop)
           first = stop.step
-    return self._speed()
+    return self._timing()
 
   def _open_checkpoints(self) -> Checkpoints:
     keep = self._setup.config.checkpoint.keep
@@ -96,7 +97,9 @@ class _Loop:
     for chunk in runner.chunks(self._setup.stream, first, stop.step, size):
       begun = time.perf_counter()
       losses = self._machine.train(chunk)
-      self._chunk_times.append((losses.size, time.perf_counter() - begun))
+      now = time.perf_counter()
+      self._chunk_times.append((losses.size, now - begun))
+      self._first_chunk = self._first_chunk or now - self._started
       self._record_losses(int(chunk.step[chunk.active][-1]) + 1, losses.mean(axis=1))
       self._bar.steps(losses.shape[1], float(losses.mean()))
 
@@ -136,12 +139,15 @@ class _Loop:
       self._board.scalars(stop.step, shown | {"accuracy/average": average})
       self._bar.accuracy(stop.step, list(shown.values()), average)
 
-  def _speed(self) -> dict[str, Any]:
-    """Returns seed-steps per second; the first chunk compiles and does not count."""
+  def _timing(self) -> dict[str, Any]:
+    """Returns seed-steps per second, the first chunk apart: it compiles."""
     warm = self._chunk_times[1:]
     seconds = sum(seconds for _, seconds in warm)
     steps = sum(steps for steps, _ in warm)
-    return {"steps_per_second": steps / seconds if seconds else None}
+    return {
+      "steps_per_second": steps / seconds if seconds else None,
+      "seconds_to_first_chunk": self._first_chunk,
+    }
 
 
 def _announce(setup: Setup, facts: dict[str, Any]) -> None:
