@@ -1,6 +1,7 @@
 """Random changes of images, on the device, anew at every draw."""
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,15 +10,17 @@ from jax import Array, lax
 _MARGIN = 4
 
 
-def crop_and_flip(key: Array, x: Array) -> Array:
+def crop_and_flip(key: Array, x: Array, *, padding: str = "constant") -> Array:
   """Returns x [B, H, W, C], each image cropped at random and flipped half the time.
 
-  Images are padded by 4 black pixels on each side and cut back to their size, as is
-  usual for CIFAR-10. Deviation: the released code does this, the paper is silent.
+  Images are padded by 4 pixels on each side, black ones or mirrored (`symmetric`), and
+  cut back to their size. Deviation: the released code does this on CIFAR-10, the paper
+  is silent.
   """
   crop_key, flip_key = jax.random.split(key)
   corners = jax.random.randint(crop_key, (x.shape[0], 2), 0, 2 * _MARGIN + 1)
-  padded = jnp.pad(x, [(0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN), (0, 0)])
+  margins = [(0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN), (0, 0)]
+  padded = jnp.pad(x, margins, mode=padding)
 
   def cut(image: Array, corner: Array) -> Array:
     return lax.dynamic_slice(image, (corner[0], corner[1], 0), x.shape[1:])
@@ -35,4 +38,5 @@ def _as_it_is(key: Array, x: Array) -> Array:
 AUGMENTATIONS: dict[str, Callable[[Array, Array], Array]] = {
   "none": _as_it_is,
   "crop_and_flip": crop_and_flip,
+  "mirror_crop_and_flip": partial(crop_and_flip, padding="symmetric"),
 }

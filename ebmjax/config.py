@@ -23,6 +23,7 @@ def default() -> ConfigDict:
   )
   config.data.download = True  # whether the network may be asked for a missing set
   config.data.augment = "none"  # or crop_and_flip: CIFAR-10's, at every draw
+  config.data.std = ()  # of each channel, where not the set's usual one
   config.stream = ConfigDict(
     {
       "name": "split",

@@ -80,7 +80,7 @@ def _inputs(config: ConfigDict, images: np.ndarray) -> np.ndarray:
 
 def _normalise(config: ConfigDict) -> networks.Normalise:
   info = DATASETS[config.data.name]
-  return networks.Normalise(info.mean, info.std)
+  return networks.Normalise(info.mean, tuple(config.data.std) or info.std)
 
 
 class Machine:

@@ -7,14 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import experiment
+from ebmjax import experiment, export
 from ebmjax.errors import ConfigError
-from ebmjax.networks.cifar100 import NormTrunk, save_trunk
+from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk
 from ebmjax.report import plots
 from tests.helpers import ROOT, make_config, read_results
 
 CIFAR10 = str(ROOT / "configs" / "cifar10.py")
 CIFAR100 = str(ROOT / "configs" / "cifar100.py")
+PRETRAIN = str(ROOT / "configs" / "pretrain_cifar10.py")
 TINY = {"stream__iterations": 4, "stream__batch_size": 8, "eval__batch_size": 20}
 
 
@@ -67,6 +68,35 @@ def test_cifar100(variant, data_dir, tmp_path):
   results = experiment.run(config, tmp_path)
   assert 0 <= results["average_accuracy"]["mean"] <= 100
   assert results["facts"]["parameters"] == 1024 * 8 + 8 + 8 * 8 + 8 + 8 + 1
+
+
+def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):
+  """Pre-train, export, use: the file holds a trunk that has been trained."""
+  run, file = tmp_path / "pretrain", tmp_path / "trunk.npz"
+  experiment.run(make_config(f"{PRETRAIN}:smoke", data_dir, **TINY), run)
+  assert export.main(["export", str(run), str(file)]) == 0
+  assert "after 4 steps" in capsys.readouterr().out
+  trained = load_trunk(file)
+  fresh = jax.jit(NormTrunk().init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
+  mean = trained["batch_stats"]["bn1"]["mean"]
+  assert (np.asarray(mean) != np.asarray(fresh["batch_stats"]["bn1"]["mean"])).all()
+  config = make_config(
+    f"{CIFAR100}:fixed,smoke", data_dir, network__pretrained=str(file), **TINY
+  )
+  assert experiment.run(config, tmp_path / "cifar100")["average_accuracy"]["n"] == 1
+
+
+@pytest.mark.parametrize(
+  ("arguments", "code", "sentence"),
+  [
+    (["nowhere", "x.npz"], 1, "holds no finished run"),
+    (["x"], 2, "python -m ebmjax.export RUN FILE.npz"),
+  ],
+)
+def test_what_cannot_be_exported_is_told(arguments, code, sentence, tmp_path, capsys):
+  arguments = [str(tmp_path / word) for word in arguments]
+  assert export.main(["export", *arguments]) == code
+  assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
