@@ -9,7 +9,6 @@ import pytest
 
 from ebmjax.augmentation import AUGMENTATIONS, crop_and_flip
 
-
 SIDE = 12
 
 
