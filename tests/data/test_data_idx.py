@@ -55,9 +55,12 @@ def test_unpack_goes_by_the_content_not_the_name(tmp_path: Path, packed, name):
   assert idx.unpack(path) == CONTENT
 
 
+PACKED = gzip.compress(CONTENT, mtime=0)
+
+
 def damage(position: int) -> bytes:
   """Returns the packed content with one byte changed."""
-  content = bytearray(gzip.compress(CONTENT * 50))
+  content = bytearray(gzip.compress(CONTENT * 50, mtime=0))
   content[position] ^= 0xFF
   return bytes(content)
 
@@ -65,13 +68,14 @@ def damage(position: int) -> bytes:
 @pytest.mark.parametrize(
   ("content", "problem"),
   [
-    (gzip.compress(CONTENT)[:-9], "truncated"),
-    (gzip.compress(CONTENT)[:-1], "truncated"),
-    (gzip.compress(CONTENT)[:5], "truncated"),
+    (PACKED[:-9], "truncated"),
+    (PACKED[:-1], "truncated"),
+    (PACKED[:5], "truncated"),
     (damage(30), "damaged gzip"),
     (damage(-5), "damaged gzip"),  # its own checksum
-    (gzip.compress(CONTENT) + b"more", "damaged gzip"),
+    (PACKED + b"more", "damaged gzip"),
   ],
+  ids=["no checksum", "no end", "no content", "a byte", "checksum", "more"],
 )
 def test_unpack_refuses(tmp_path: Path, content, problem, sentence):
   path = tmp_path / "images.gz"

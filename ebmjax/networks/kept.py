@@ -1,0 +1,95 @@
+"""The masked energy MLP, computing for each label only the units its masks keep.
+
+A mask keeps 15 % of 2000 units in each of two layers. The first layer's product is
+shared by all labels, so it stays dense; of the second, a label needs only the kept rows
+and columns, some 2 % of it. Equal to the plain form, which multiplies by the masks.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ebmjax.types import Network, PyTree
+
+
+def widest(network: Network, keys: Array) -> int:
+  """Returns the largest number of units that any mask of any of `keys` [R] keeps.
+
+  Found on the host, before anything is compiled, because it is a shape.
+  """
+  masks = jax.jit(lambda key: _masks(network.init(key)[1]))
+  return max(int(np.asarray(masks(key)).sum(axis=-1).max()) for key in keys)
+
+
+def kept_units(dense: Network, *, width: int, max_labels: int) -> Network:
+  """Returns the network `dense`, a two-layer EnergyMLP with masks, in the kept form.
+
+  `width` is the largest number of units a mask keeps, `max_labels` the largest number
+  of distinct labels in one call with candidates per row. Where either turns out too
+  small, energies are NaN, which stops a run: nothing is ever cut off in silence.
+  """
+
+  def init(key: Array) -> tuple[PyTree, PyTree]:
+    params, state = dense.init(key)
+    masks = _masks(state)
+    # Out-of-range entries fill up: they gather zeros, and their gradients are dropped.
+    find = jax.vmap(
+      jax.vmap(lambda m: jnp.nonzero(m, size=width, fill_value=m.size)[0])
+    )
+    overfull = jnp.any(jnp.sum(masks, axis=-1) > width, axis=0)
+    kept = {"units": find(masks), "poison": jnp.where(overfull, jnp.nan, 0.0)}
+    return params, state | {"kept": kept}
+
+  def energies(
+    params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
+  ) -> tuple[Array, PyTree]:
+    del train
+    state = dict(model_state)
+    kept = state.pop("kept")
+    h = dense.features(params, state, x)
+    if labels.ndim == 1:
+      return _of_labels(params, kept, h, labels), model_state
+    slots, place, poison = _distinct(labels, dense.num_classes, max_labels)
+    found = _of_labels(params, kept, h, slots) + poison
+    return jnp.take_along_axis(found, place[labels], axis=1), model_state
+
+  def features(params: PyTree, model_state: PyTree, x: Array) -> Array:
+    state = {name: part for name, part in model_state.items() if name != "kept"}
+    return dense.features(params, state, x)
+
+  return Network(init, energies, features, dense.num_classes)
+
+
+def _masks(model_state: PyTree) -> Array:
+  return model_state["fixed"]["label_gate"]["masks"]
+
+
+def _of_labels(params: PyTree, kept: PyTree, h: Array, labels: Array) -> Array:
+  """Returns energies [B, L]; h [B, F] is the rectified first layer, ungated."""
+  second, head = params["layers_1"], params["head"]
+
+  def one(label: Array) -> Array:
+    inputs, outputs = kept["units"][0, label], kept["units"][1, label]
+    block = _at(second["kernel"], inputs[:, None], outputs[None, :])
+    a = _at(h, slice(None), inputs) @ block + _at(second["bias"], outputs)[None, :]
+    energy = jax.nn.relu(a) @ _at(head["kernel"][:, 0], outputs) + head["bias"][0]
+    return energy + kept["poison"][label]
+
+  return jax.vmap(one, out_axes=1)(labels)
+
+
+def _at(array: Array, *index: Array | slice) -> Array:
+  """Returns array[index], with zeros where the index is out of range."""
+  return array.at[index].get(mode="fill", fill_value=0)
+
+
+def _distinct(labels: Array, num_classes: int, most: int) -> tuple[Array, Array, Array]:
+  """Returns the distinct labels [most], each class's place among them [C], and poison.
+
+  The poison is NaN where there are more than `most`, and 0 otherwise.
+  """
+  present = jnp.bincount(labels.ravel(), length=num_classes) > 0
+  slots = jnp.nonzero(present, size=most, fill_value=0)[0]
+  place = jnp.clip(jnp.cumsum(present) - 1, 0, most - 1)
+  return slots, place, jnp.where(jnp.sum(present) > most, jnp.nan, 0.0)

@@ -1,0 +1,76 @@
+"""The kept form of the masked network equals the plain one, or says that it cannot."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ebmjax import networks
+from ebmjax.config import default
+from ebmjax.networks.kept import kept_units, widest
+
+CLASSES = 6
+
+
+def plain():
+  config = default().network
+  config.update({"hidden": 40, "embedding": "mask", "gate": "none", "skip": False})
+  config.update({"gated_layers": 2, "mask_off": 0.7})
+  return networks.make(config, input_shape=(9,), num_classes=CLASSES)
+
+
+def both(width=None, max_labels=CLASSES, key=0):
+  """Returns (network, params, state) of the plain and of the kept form, alike."""
+  dense = plain()
+  key = jax.random.key(key)
+  kept = kept_units(
+    dense, width=width or widest(dense, jnp.stack([key])), max_labels=max_labels
+  )
+  return (dense, *dense.init(key)), (kept, *kept.init(key))
+
+
+def test_the_width_is_the_largest_mask_of_all_seeds():
+  dense = plain()
+  keys = jax.random.split(jax.random.key(5), 3)
+  counts = [
+    np.asarray(dense.init(key)[1]["fixed"]["label_gate"]["masks"]).sum(-1).max()
+    for key in keys
+  ]
+  assert widest(dense, keys) == max(counts)
+  assert len(set(counts)) > 1
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("extra", [0, 5])
+def test_energies_and_gradients_are_the_plain_form_s(shared, extra):
+  width = widest(plain(), jnp.stack([jax.random.key(0)])) + extra
+  one, two = both(width)
+  x = jax.random.uniform(jax.random.key(1), (7, 9))
+  labels = jnp.array([5, 0, 3])
+  if not shared:
+    labels = jax.random.randint(jax.random.key(2), (7, 2), 0, CLASSES)
+
+  def run(network, params, state):
+    def loss(params):
+      energies, _ = network.energies(params, state, x, labels)
+      return jnp.sum(jnp.sin(3 * energies)), energies
+
+    return jax.jit(jax.value_and_grad(loss, has_aux=True))(params)
+
+  for a, b in zip(*(jax.tree.leaves(run(*form)) for form in (one, two)), strict=True):
+    np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_a_width_that_is_too_small_gives_no_number():
+  _, (network, params, state) = both(width=4)
+  energies, _ = network.energies(params, state, jnp.ones((2, 9)), jnp.arange(CLASSES))
+  assert np.isnan(energies).all()
+
+
+def test_more_labels_than_announced_give_no_number():
+  _, (network, params, state) = both(max_labels=2)
+  x = jnp.ones((3, 9))
+  two = jnp.array([[0, 4], [4, 0], [0, 4]])
+  three = jnp.array([[0, 4], [4, 0], [1, 4]])
+  assert np.isfinite(network.energies(params, state, x, two)[0]).all()
+  assert np.isnan(network.energies(params, state, x, three)[0]).all()
