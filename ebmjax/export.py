@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import runner
@@ -40,9 +41,12 @@ def _last_states(
   config: ConfigDict, run: Path, seeds: list[int], num_classes: int
 ) -> tuple[int, Any]:
   shape = DATASETS[config.data.name].image_shape
-  learner = make_learner(config, input_shape=shape, num_classes=num_classes)
-  init = runner.make_init(learner, runner.choose_driver("auto", jax.default_backend()))
   keys = jax.numpy.stack([jax.random.key(seed) for seed in seeds])
+  one_task = np.ones(
+    (1, num_classes), bool
+  )  # only the number of classes shapes a state
+  learner = make_learner(config, shape, one_task, jax.vmap(runner.init_key)(keys))
+  init = runner.make_init(learner, runner.choose_driver("auto", jax.default_backend()))
   with Checkpoints(run / "checkpoints", config.checkpoint.keep) as keeper:
     restored = keeper.restore(init(keys))
   if restored is None:

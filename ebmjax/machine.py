@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 from ml_collections import ConfigDict
 
 from ebmjax import evaluation, methods, networks, objectives, runner, streams
@@ -39,29 +40,37 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
   train_x, test_x = (
     _inputs(config, images) for images in (dataset.train_x, dataset.test_x)
   )
-  names = streams.make_tasks(spec, num_raw=dataset.num_classes, seed=config.seed).names
+  tasks = streams.make_tasks(spec, num_raw=dataset.num_classes, seed=config.seed)
+  tables = runner.seed_tables(stream, seeds, test_multiple=config.eval.batch_size)
   return Setup(
     config=config,
     seeds=seeds,
     stream=stream,
-    tables=runner.seed_tables(stream, seeds, test_multiple=config.eval.batch_size),
+    tables=tables,
     train_images=runner.Images(jnp.asarray(train_x), jnp.asarray(dataset.train_y)),
     test_images=runner.Images(jnp.asarray(test_x), jnp.asarray(dataset.test_y)),
-    learner=make_learner(config, input_shape=train_x.shape[1:], num_classes=len(names)),
+    learner=make_learner(
+      config, train_x.shape[1:], tasks.classes, jax.vmap(runner.init_key)(tables.key)
+    ),
     driver=driver,
-    class_names=names,
+    class_names=tasks.names,
   )
 
 
 def make_learner(
-  config: ConfigDict, *, input_shape: tuple[int, ...], num_classes: int
+  config: ConfigDict, input_shape: tuple[int, ...], classes: np.ndarray, keys: Array
 ) -> Learner:
-  """Returns the learner that the configuration names."""
+  """Returns the learner that the configuration names.
+
+  classes [T, C] are the labels of each task, `keys` [R] those that `init` will get.
+  """
   network = networks.make(
     config.network,
     input_shape=input_shape,
-    num_classes=num_classes,
+    num_classes=classes.shape[1],
     normalise=_normalise(config),
+    init_keys=keys,
+    max_labels=_max_labels(config, classes),
   )
   objective = objectives.make(config.objective, config.negatives)
   tx = optax.adam(
@@ -76,6 +85,20 @@ def _inputs(config: ConfigDict, images: np.ndarray) -> np.ndarray:
   if networks.caches_features(config.network):
     return networks.compute_features(config.network, shown, _normalise(config))
   return shown
+
+
+def _max_labels(config: ConfigDict, classes: np.ndarray) -> int:
+  """Returns how many distinct labels one batch's candidates can hold.
+
+  A single negative comes from the batch or its task, and a batch shows one task, or two
+  while they fade into each other. Whatever brings older classes in may need them all.
+  """
+  per_task, in_all = int(classes.sum(axis=1).max()), classes.shape[1]
+  single = config.negatives.startswith("one_") or config.negatives == "repaired"
+  if not single or config.method.name != "finetune":
+    return in_all
+  tasks = 2 if config.stream.setting == "boundary_free" else 1
+  return min(tasks * per_task, in_all)
 
 
 def _normalise(config: ConfigDict) -> networks.Normalise:

@@ -107,6 +107,11 @@ def chunks(stream: Stream, start: int, stop: int, size: int) -> Iterator[Chunk]:
     )
 
 
+def init_key(key: Array) -> Array:
+  """Returns the key a learner's `init` gets, of a seed's key."""
+  return jax.random.fold_in(key, _INIT)
+
+
 def make_init(learner: Learner, driver: str) -> Callable[[Array], PyTree]:
   """Returns init(keys [R]) -> states [R, ...], compiled.
 
@@ -115,7 +120,7 @@ def make_init(learner: Learner, driver: str) -> Callable[[Array], PyTree]:
 
   def one(key: Array, shared: None) -> PyTree:
     del shared
-    return learner.init(jax.random.fold_in(key, _INIT))
+    return learner.init(init_key(key))
 
   run = over_seeds(one, driver)
   return jax.jit(lambda keys: run(keys, None))

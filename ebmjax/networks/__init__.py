@@ -11,6 +11,7 @@ from jax import Array
 
 from ebmjax.networks.cifar10 import ClassifierConv, EnergyConv
 from ebmjax.networks.cifar100 import FEATURES, NormTrunk, load_trunk
+from ebmjax.networks.kept import kept_units, widest
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
 from ebmjax.networks.normalisation import Normalise
 from ebmjax.networks.trunked import with_trunk
@@ -26,22 +27,34 @@ def make(
   input_shape: tuple[int, ...],
   num_classes: int,
   normalise: Normalise | None = None,
+  init_keys: Array | None = None,
+  max_labels: int | None = None,
 ) -> Network:
-  """Returns the network of `config.network` for inputs of `input_shape`."""
+  """Returns the network of `config.network` for inputs of `input_shape`.
+
+  Given the keys [R] that its `init` will be called with, a masked network computes only
+  the units its masks keep; `max_labels` then bounds the distinct labels of a batch.
+  """
   normalise = normalise or Normalise()
   if config.trunk == "conv4":
     return from_module(_conv4(config, num_classes), input_shape, num_classes, normalise)
-  if config.trunk == "none" or caches_features(config):
-    inputs = math.prod(input_shape)
-    module = _mlp(config, inputs, num_classes)
-    return from_module(module, (inputs,), num_classes, normalise)
+  has_trunk = config.trunk == "conv5" and not caches_features(config)
+  inputs = FEATURES if has_trunk else math.prod(input_shape)
+  network = from_module(
+    _mlp(config, inputs, num_classes), (inputs,), num_classes, normalise
+  )
+  if _is_masked(config) and init_keys is not None:
+    network = kept_units(
+      network, width=widest(network, init_keys), max_labels=max_labels or num_classes
+    )
+  if not has_trunk:
+    return network
   return with_trunk(
-    _mlp(config, FEATURES, num_classes),
+    network,
     NormTrunk(config.conv_form, config.init),
     normalise,
     mode=config.conv,
     weights=load_trunk(config.pretrained) if config.pretrained else None,
-    num_classes=num_classes,
   )
 
 
@@ -105,6 +118,11 @@ def _mlp(config: Any, num_inputs: int, num_classes: int) -> nn.Module:
     init_style=config.init,
     **_gate(config),
   )
+
+
+def _is_masked(config: Any) -> bool:
+  two_layers = config.name == "ebm" and config.gated_layers == 2
+  return two_layers and config.embedding == "mask"
 
 
 def _conv4(config: Any, num_classes: int) -> nn.Module:

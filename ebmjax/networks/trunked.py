@@ -3,10 +3,9 @@
 from typing import Any
 
 import jax.numpy as jnp
-from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.cifar100 import FEATURES, NormTrunk
+from ebmjax.networks.cifar100 import NormTrunk
 from ebmjax.networks.normalisation import Normalise
 from ebmjax.types import Network, PyTree
 
@@ -17,13 +16,12 @@ CONV_MODES = ("batch_statistics", "fixed_statistics", "finetune")
 
 
 def with_trunk(
-  head: nn.Module,
+  head: Network,
   trunk: NormTrunk,
   normalise: Normalise,
   *,
   mode: str,
   weights: PyTree | None,
-  num_classes: int,
 ) -> Network:
   """Returns the network head(trunk(x), labels) on images [B, 32, 32, 3].
 
@@ -33,10 +31,9 @@ def with_trunk(
   trains_trunk = mode == "finetune"
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
-    x = jnp.zeros((1, FEATURES))
-    head_state = dict(head.init(key, x, jnp.zeros((1, 1), jnp.int32)))
+    head_params, head_state = head.init(key)
     variables = weights or trunk.init(key, jnp.zeros((1, 32, 32, 3)))
-    params = {"head": head_state.pop("params")}
+    params = {"head": head_params}
     state = {"head": head_state, "batch_stats": variables["batch_stats"]}
     (params if trains_trunk else state)["trunk"] = variables["params"]
     return params, state
@@ -55,15 +52,14 @@ def with_trunk(
   def energies(
     params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
   ) -> tuple[Array, PyTree]:
-    found, model_state = trunk_features(params, model_state, x, train)
-    variables = {"params": params["head"], **model_state["head"]}
-    out: Any = head.apply(variables, found, labels)
-    return out, model_state
+    found, state = trunk_features(params, model_state, x, train)
+    out, head_state = head.energies(
+      params["head"], state["head"], found, labels, train=train
+    )
+    return out, state | {"head": head_state}
 
   def features(params: PyTree, model_state: PyTree, x: Array) -> Array:
     found, _ = trunk_features(params, model_state, x, False)
-    variables = {"params": params["head"], **model_state["head"]}
-    out: Any = head.apply(variables, found, method="features")
-    return out
+    return head.features(params["head"], model_state["head"], found)
 
-  return Network(init, energies, features, num_classes)
+  return Network(init, energies, features, head.num_classes)
