@@ -35,12 +35,7 @@ VARIANTS = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-  """Compiles in half the time; nothing here depends on the speed of a step."""
-  jax.config.update("jax_disable_most_optimizations", True)
-  yield
-  jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @pytest.fixture(scope="module")

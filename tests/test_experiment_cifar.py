@@ -19,12 +19,7 @@ PRETRAIN = str(ROOT / "configs" / "pretrain_cifar10.py")
 TINY = {"stream__iterations": 4, "stream__batch_size": 8, "eval__batch_size": 20}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-  """Compiles in half the time; nothing here depends on the speed of a step."""
-  jax.config.update("jax_disable_most_optimizations", True)
-  yield
-  jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @pytest.fixture(autouse=True)
