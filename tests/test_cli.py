@@ -341,7 +341,7 @@ def test_exit_code_of_the_process(arguments, code, tmp_path: Path):
     cwd=tmp_path,
     capture_output=True,
     text=True,
-    timeout=120,
+    timeout=600,
   )
   assert done.returncode == code
   if code:
