@@ -17,7 +17,7 @@ Reproduces the CIFAR-10 column of the paper's tables and its label-conditioning 
 | :boundary_free                   | 49.47 +- 1.25 | 19,500 |
 | :boundary_free,sbc               | 23.30 +- 0.81 | 19,500 |
 
-Time: about half an hour a seed on two CPU cores, minutes on a GPU. The set is not
+Neither time nor score has been measured here yet. The set is not
 shipped: it is downloaded, or read from config.data.dir. `:smoke` shrinks any of them.
 """
 

@@ -18,7 +18,8 @@ CIFAR-10 and are frozen; give their weights as an npz file:
 | :boundary_free,sbc             |  9.85 +- 0.02 | 19,500 |
 
 The released code leaves BatchNorm on batch statistics while it trains, and so do we;
-`:fixed` freezes them, computes the features once, and is many times faster. The set is
+`:fixed` freezes them and computes the features once. Neither time nor score of a whole
+run has been measured here yet. The set is
 not shipped: it is downloaded, or read from config.data.dir. `:smoke` shrinks any.
 """
 

@@ -14,7 +14,7 @@ al. 2022): mean over tasks of the final accuracy, candidates being all 100 label
 | :boundary_free              | 92.35 +- 0.11  | 46,800 |
 | :boundary_free,sbc          | 21.42 +- 0.11  | 46,800 |
 
-Time: one to two minutes a seed with boundaries on two CPU cores, several without. The
+Time: about two minutes a seed with boundaries on two CPU cores, twelve without. The
 paper's seeds: --config.seeds=10 with boundaries, 5 without. `:smoke` shrinks any of
 them to seconds; its score means nothing.
 """

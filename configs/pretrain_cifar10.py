@@ -7,7 +7,7 @@ images and flips. Then the trunk is written to a file for config.network.pretrai
   python -m ebmjax.main --config=configs/pretrain_cifar10.py --workdir=runs/pretrain
   python -m ebmjax.export runs/pretrain trunk.npz
 
-Time: minutes on a GPU, hours on two CPU cores. The published weights (an npz file in
+Neither time nor score has been measured here yet. The published weights (an npz file in
 PyTorch's layout) can be used in place of these.
 """
 

@@ -1,7 +1,7 @@
 """3x3 convolutions and 2x2 pooling, in the form that is fast on the backend.
 
 On GPU and TPU the native convolution is right. On a CPU, XLA falls back to a naive one
-inside a loop, some forty times slower: there the same sums are written as a matrix
+inside a loop, which is far slower: there the same sums are written as a matrix
 product over patches. Both forms are tested equal.
 """
 
@@ -60,7 +60,7 @@ def max_pool(x: Array) -> Array:
   """Returns [B, H // 2, W // 2, C]: the largest of each 2x2 square.
 
   The maximum of four strided slices: its gradient needs no scatter, which on a CPU is
-  twenty times faster, and elsewhere no slower. An odd last row or column is left out.
+  slow. An odd last row or column is left out.
   """
   height, width = (side // 2 * 2 for side in x.shape[1:3])
   corners = [x[:, i:height:2, j:width:2, :] for i in (0, 1) for j in (0, 1)]
