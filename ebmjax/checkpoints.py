@@ -1,24 +1,26 @@
-"""Checkpoints of the learners' states: thin over orbax, with a digest of the content.
+"""Checkpoints of the learners' states: thin over orbax, with a manifest of the files.
 
-Orbax commits a step by renaming a finished folder, so a killed save is never taken for
-a whole one. Damage after the fact is found by the digest kept beside the state.
+Orbax commits a step by renaming a finished folder; the manifest, written after that,
+marks the step as whole and holds the sums of its files. Damage after the fact is found
+by these sums before orbax reads a byte: its reader, once failed, leaves tasks behind.
 """
 
 import hashlib
+import json
 import logging
 import shutil
 from pathlib import Path
-from typing import Any
 
 import jax
-import numpy as np
 from orbax.checkpoint import v1 as ocp
 
+from ebmjax import atomic
 from ebmjax.errors import CheckpointError
 from ebmjax.types import PyTree
 
 _log = logging.getLogger("ebmjax")
-_ASIDE = ".damaged"  # ends the name of a step that orbax cannot even list
+_ASIDE = ".damaged"  # ends the name of a step whose files have changed
+_MANIFEST = "manifest.json"  # in the folder of a step
 
 
 class Checkpoints:
@@ -28,24 +30,24 @@ class Checkpoints:
     self._directory = directory.absolute()
     # Orbax drops its own notes at every step; only its errors concern a user.
     logging.getLogger("absl").setLevel(logging.ERROR)
-    try:
-      self._keeper = self._open(keep)
-    except Exception:  # orbax reads every step's metadata, and one damaged stops it
-      self._set_aside_unreadable()
-      self._keeper = self._open(keep)
+    _set_damaged_aside(self._directory)
+    self._keeper = ocp.training.Checkpointer(
+      self._directory,
+      save_decision_policy=ocp.training.save_decision_policies.FixedIntervalPolicy(1),
+      preservation_policy=ocp.training.preservation_policies.LatestN(keep),
+      cleanup_tmp_directories=True,
+    )
 
   def save(self, step: int, states: PyTree) -> None:
     """Writes the states of `step`; when it returns, the step is whole on the disk."""
-    found = {"digest": digest(states)}
-    folder = self._directory / str(step)
-    if folder.exists():  # a damaged one that a restart has passed over
-      shutil.rmtree(folder)
-      self._keeper.reload()
-    if not self._keeper.save(step, states, force=True, custom_metadata=found):
+    if not self._keeper.save(step, states, force=True):
       raise CheckpointError(
         f"the checkpoint of step {step} was not written to {self._directory}; check "
         "the space on the disk and start the same command again."
       )
+    folder = self._directory / str(step)
+    manifest = {"leaves": leaves(states), "files": _sums(folder)}
+    atomic.write(folder / _MANIFEST, json.dumps(manifest))
 
   def restore(self, like: PyTree) -> tuple[int, PyTree] | None:
     """Returns (step, states) of the newest whole checkpoint, or None without any.
@@ -53,18 +55,22 @@ class Checkpoints:
     `like` gives the structure, shapes and types. A damaged checkpoint is passed over
     with a warning; where all of them are damaged, CheckpointError.
     """
-    steps = sorted((c.step for c in self._keeper.checkpoints), reverse=True)
-    for step in steps:
-      try:
-        return step, self._read(step, like)
-      except Exception as error:  # whatever a damaged file leads the reader to raise
-        _warn(step, error)
-    if steps or any(self._directory.glob(f"*{_ASIDE}")):
+    steps = [checkpoint.step for checkpoint in self._keeper.checkpoints]
+    if not steps and any(self._directory.glob(f"*{_ASIDE}")):
       raise CheckpointError(
         f"all checkpoints in {self._directory} are damaged; remove the workdir and "
         "start the run anew."
       )
-    return None
+    if not steps:
+      return None
+    step = max(steps)
+    manifest = json.loads((self._directory / str(step) / _MANIFEST).read_text())
+    if manifest["leaves"] != leaves(like):
+      raise CheckpointError(
+        f"the checkpoint of step {step} in {self._directory} holds other arrays than "
+        "this version of the program trains; remove the workdir and start the run anew."
+      )
+    return step, self._keeper.load(step, _abstract(like))
 
   def close(self) -> None:
     """Waits for the disk."""
@@ -76,49 +82,59 @@ class Checkpoints:
   def __exit__(self, *exception: object) -> None:
     self.close()
 
-  def _open(self, keep: int) -> ocp.training.Checkpointer:
-    return ocp.training.Checkpointer(
-      self._directory,
-      save_decision_policy=ocp.training.save_decision_policies.FixedIntervalPolicy(1),
-      preservation_policy=ocp.training.preservation_policies.LatestN(keep),
-      cleanup_tmp_directories=True,
-    )
 
-  def _set_aside_unreadable(self) -> None:
-    """Renames the steps whose metadata cannot be read."""
-    for folder in [path for path in self._directory.iterdir() if path.name.isdigit()]:
-      try:
-        ocp.metadata(folder)
-      except Exception as error:  # whatever a damaged file leads the reader to raise
-        _warn(int(folder.name), error)
-        aside = folder.with_name(folder.name + _ASIDE)
-        shutil.rmtree(aside, ignore_errors=True)
-        folder.rename(aside)
-
-  def _read(self, step: int, like: PyTree) -> PyTree:
-    states = self._keeper.load(step, _abstract(like))
-    kept: Any = self._keeper.metadata(step).custom_metadata
-    if not kept or kept.get("digest") != digest(states):
-      raise ValueError("its content differs from its digest")
-    return states
-
-
-def digest(tree: PyTree) -> str:
-  """Returns a hash of the names, types, shapes and bits of all leaves."""
+def leaves(tree: PyTree) -> str:
+  """Returns a hash of the names, types and shapes of all leaves."""
   found = hashlib.blake2b(digest_size=16)
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-    array = np.ascontiguousarray(jax.device_get(leaf))
-    found.update(f"{jax.tree_util.keystr(path)} {array.dtype} {array.shape}".encode())
-    found.update(array.tobytes())
+    found.update(f"{jax.tree_util.keystr(path)} {leaf.dtype} {leaf.shape};".encode())
   return found.hexdigest()
 
 
-def _warn(step: int, error: Exception) -> None:
-  _log.warning(
-    "The checkpoint of step %d is damaged (%s); going back to an earlier one.",
-    step,
-    str(error).splitlines()[0][:120] if str(error) else type(error).__name__,
-  )
+def _set_damaged_aside(directory: Path) -> None:
+  """Renames the steps whose files have changed; drops those that were not finished."""
+  if not directory.is_dir():
+    return
+  steps = [int(path.name) for path in directory.iterdir() if path.name.isdigit()]
+  for step in sorted(steps):
+    folder = directory / str(step)
+    if not (folder / _MANIFEST).exists():  # killed between orbax's commit and ours
+      shutil.rmtree(folder)
+    elif fault := _fault(folder):
+      _log.warning(
+        "The checkpoint of step %d is damaged (%s); going back to an earlier one.",
+        step,
+        fault,
+      )
+      aside = folder.with_name(folder.name + _ASIDE)
+      shutil.rmtree(aside, ignore_errors=True)
+      folder.rename(aside)
+
+
+def _fault(folder: Path) -> str | None:
+  """Returns what is wrong with the files of a step, or None."""
+  try:
+    kept = json.loads((folder / _MANIFEST).read_text())["files"]
+  except (ValueError, KeyError, TypeError):  # UnicodeDecodeError is a ValueError
+    return f"{_MANIFEST} cannot be read"
+  found = _sums(folder)
+  wrong = [name for name in sorted(kept) if found.get(name) != kept[name]]
+  return f"{wrong[0]} is missing or has changed" if wrong else None
+
+
+def _sums(folder: Path) -> dict[str, str]:
+  """Returns the hash of every file of a step but the manifest, by relative name."""
+  files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+  return {
+    str(path.relative_to(folder)): _sum(path)
+    for path in files
+    if path.name != _MANIFEST
+  }
+
+
+def _sum(path: Path) -> str:
+  with path.open("rb") as file:
+    return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
 
 def _abstract(tree: PyTree) -> PyTree:

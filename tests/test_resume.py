@@ -255,8 +255,6 @@ def test_seeds_side_by_side_come_close(base, by_sevens, machines):
 
 
 @pytest.mark.usefixtures("machines")
-# Orbax abandons its other reads when one fails; what they raise then reaches nobody.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_damaged_newest_checkpoint_is_trained_again(base, by_sevens, caplog):
   """With a finished run's newest checkpoint damaged, the one before gives the same."""
   workdir = Path(shutil.copytree(base / "by_sevens", base / "damaged"))
