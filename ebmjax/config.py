@@ -43,7 +43,7 @@ def default() -> ConfigDict:
       "name": "ebm",
       "trunk": "none",  # conv4: CIFAR-10's stack, conv5: CIFAR-100's
       "conv": "batch_statistics",  # what training does to conv5; see networks/trunked
-      "conv_form": "auto",  # native on GPU and TPU, patches on CPU
+      "conv_form": "auto",  # native on GPU and TPU, blocked on CPU
       "pretrained": "",  # an npz file with the weights of conv5
       "position": "v4",  # where the label enters conv4
       "mask_off": 0.85,  # the share of units a label's mask switches off

@@ -44,7 +44,7 @@ def from_params(params):
   return out
 
 
-@pytest.mark.parametrize("form", ["native", "patches"])
+@pytest.mark.parametrize("form", ["native", "blocked"])
 def test_end_softmax_is_the_released_code_s(form):
   entry = GOLDEN[NAME]
   tensors, x = golden_tensors(NAME)
@@ -97,7 +97,7 @@ def test_a_fixed_embedding_is_not_trained():
   assert num_params(fixed) == 2_437_153 - 10 * 1024
 
 
-@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (1, 1), (2, 1)])
+@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (1, 1), (2, 0), (2, 1)])
 @pytest.mark.parametrize("side", [7, 8])
 def test_conv_forms_are_equal_with_their_gradients(stride, padding, side):
   x = jax.random.normal(jax.random.key(0), (2, side, side, 3))
@@ -110,8 +110,8 @@ def test_conv_forms_are_equal_with_their_gradients(stride, padding, side):
   grad = jax.jit(
     jax.value_and_grad(total, argnums=(0, 1), has_aux=True), static_argnums=2
   )
-  native, patches = (grad(x, kernel, form) for form in ("native", "patches"))
-  for one, two in zip(jax.tree.leaves(native), jax.tree.leaves(patches), strict=True):
+  native, blocked = (grad(x, kernel, form) for form in ("native", "blocked"))
+  for one, two in zip(jax.tree.leaves(native), jax.tree.leaves(blocked), strict=True):
     np.testing.assert_allclose(one, two, rtol=2e-4, atol=2e-4)
 
 
@@ -119,3 +119,35 @@ def test_pooling_is_the_largest_of_each_square():
   x = jax.random.normal(jax.random.key(0), (2, 6, 7, 3))
   blocks = np.asarray(x)[:, :, :6].reshape(2, 3, 2, 3, 2, 3)
   np.testing.assert_array_equal(max_pool(x), blocks.max(axis=(2, 4)))
+
+
+def test_pooling_s_gradient_goes_to_the_first_of_the_largest():
+  """Flat regions tie; the rest is checked against NumPy's argmax, which is first."""
+  x = jnp.round(jax.random.normal(jax.random.key(0), (2, 7, 6, 3)))
+  g = jax.random.normal(jax.random.key(1), (2, 3, 3, 3))
+  found = jax.vjp(max_pool, x)[1](g)[0]
+  expected = np.zeros(x.shape, np.float32)
+  for b, i, j, c in np.ndindex(*g.shape):
+    square = np.asarray(x)[b, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2, c]
+    row, column = np.unravel_index(square.argmax(), (2, 2))
+    expected[b, 2 * i + row, 2 * j + column, c] = g[b, i, j, c]
+  np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("position", ["v1", "v2", "v3", "v4"])
+def test_energies_and_gradients_do_not_depend_on_the_form(position):
+  """A batch large enough to go in halves, and in several blocks."""
+  x = jax.random.normal(jax.random.key(0), (32, 32, 32, 3))
+  labels = jax.random.randint(jax.random.key(1), (32, 2), 0, 10)
+  native, blocked = (
+    EnergyConv(10, position, conv_form=form) for form in ("native", "blocked")
+  )
+  variables = native.init(jax.random.key(2), x[:1], labels[:1])
+
+  def loss(variables, module):
+    return jnp.mean(jnp.sin(module.apply(variables, x, labels)))
+
+  grad = jax.jit(jax.value_and_grad(loss), static_argnums=1)
+  one, two = grad(variables, native), grad(variables, blocked)
+  for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)

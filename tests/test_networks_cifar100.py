@@ -77,12 +77,12 @@ def test_masks_switch_units_off_by_label_and_layer(weights):
 
 
 def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
-  """The features computed once stand for the images, in native and patches form."""
+  """The features computed once stand for the images, in native and blocked form."""
   config, cached = make(weights, "fixed_statistics")
   x = images()
   features = networks.compute_features(config, np.asarray(x), networks.Normalise(), 2)
   assert features.shape == (3, 1024)
-  trunk = NormTrunk("patches")
+  trunk = NormTrunk("blocked")
   plain = jax.jit(lambda x: trunk.apply(load_trunk(weights), x / 255.0))(x)
   np.testing.assert_allclose(features, plain, rtol=1e-3, atol=1e-4)
   params, state = cached.init(jax.random.key(0))

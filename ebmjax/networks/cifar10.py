@@ -5,7 +5,12 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.conv import Conv, flatten_channels_first, max_pool
+from ebmjax.networks.conv import (
+  Conv,
+  flatten_channels_first,
+  in_halves,
+  max_pool,
+)
 from ebmjax.networks.gates import LabelGate
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense
@@ -31,19 +36,22 @@ class ConvTrunk(nn.Module):
     self.convs = [conv(3, 32, 1), conv(32, 32, 0), conv(32, 64, 1), conv(64, 64, 0)]
     self.fc = dense(1024, _FLAT, self.init_style)
 
-  def block(self, x: Array, number: int) -> Array:
-    """Returns the rectified output of a block's two convolutions, before pooling."""
-    for conv in self.convs[2 * number : 2 * number + 2]:
-      x = jax.nn.relu(conv(x))
-    return x
+  def block(self, x: Array, number: int, pool: bool = True) -> Array:
+    """Returns the rectified output of a block's two convolutions."""
+    first, second = self.convs[2 * number : 2 * number + 2]
+    # The largest of rectified values is the largest one, rectified: fewer of them.
+    return jax.nn.relu(second(jax.nn.relu(first(x)), pool=pool))
 
   def last(self, x: Array) -> Array:
-    """Returns [B, 1024] of the second block's output."""
-    return self.fc(flatten_channels_first(max_pool(x)))
+    """Returns [B, 1024] of the second block's pooled output."""
+    return self.fc(flatten_channels_first(x))
 
   def __call__(self, x: Array) -> Array:
     """Returns [B, 1024] of images [B, 32, 32, 3]."""
-    return self.last(self.block(max_pool(self.block(x, 0)), 1))
+    return self.last(in_halves(self._blocks, x, self.conv_form))
+
+  def _blocks(self, x: Array) -> Array:
+    return self.block(self.block(x, 0), 1)
 
 
 class EnergyConv(nn.Module):
@@ -88,10 +96,11 @@ class EnergyConv(nn.Module):
     trunk = self.trunk
     if self.position == "v1":
       return trunk(_gate_pixels(x, s))
-    x = trunk.block(x, 0)
     if self.position == "v2":
-      return trunk.last(trunk.block(max_pool(_gate_pixels(x, s)), 1))
-    return trunk.last(_gate_pixels(trunk.block(max_pool(x), 1), s))
+      gated = max_pool(_gate_pixels(trunk.block(x, 0, pool=False), s))
+      return trunk.last(trunk.block(gated, 1))
+    gated = _gate_pixels(trunk.block(trunk.block(x, 0), 1, pool=False), s)
+    return trunk.last(max_pool(gated))
 
 
 class ClassifierConv(nn.Module):

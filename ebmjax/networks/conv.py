@@ -1,9 +1,16 @@
 """3x3 convolutions and 2x2 pooling, in the form that is fast on the backend.
 
-On GPU and TPU the native convolution is right. On a CPU, XLA falls back to a naive one
-inside a loop, which is far slower: there the same sums are written as a matrix
-product over patches. Both forms are tested equal.
+On GPU and TPU the native convolution and its gradients are right. On a CPU, XLA has a
+fast path for a padded convolution alone: one without padding is far slower, and inside
+a loop the gradient of the kernel falls back to naive code. The blocked form therefore
+pads and crops, writes the gradient of the input as another padded convolution, and that
+of the kernel as matrix products over patches of a few images at a time, which stay in
+the cache. Both forms are tested equal.
 """
+
+import math
+from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +19,9 @@ from jax import Array, lax
 
 from ebmjax.networks import initialisers
 
-CONV_FORMS = ("auto", "native", "patches")
+CONV_FORMS = ("auto", "native", "blocked")
 _SIDE = 3
+_BLOCK = 8  # images whose patches are made at a time
 
 
 class Conv(nn.Module):
@@ -27,7 +35,8 @@ class Conv(nn.Module):
   init_style: str = "pytorch"
 
   @nn.compact
-  def __call__(self, x: Array) -> Array:
+  def __call__(self, x: Array, pool: bool = False) -> Array:
+    """Returns the convolution, with `pool` the largest of each 2x2 square of it."""
     shape = (_SIDE, _SIDE, self.num_inputs, self.features)
     fan_in = _SIDE * _SIDE * self.num_inputs
     kernel = self.param("kernel", initialisers.kernel(self.init_style), shape)
@@ -35,43 +44,142 @@ class Conv(nn.Module):
       "bias", initialisers.bias(self.init_style, fan_in), (self.features,)
     )
     out = conv2d(x, kernel, stride=self.stride, padding=self.padding, form=self.form)
-    return out + bias[None, None, None, :]
+    # A bias moves all four alike, so it can wait until they are one.
+    return (max_pool(out) if pool else out) + bias[None, None, None, :]
 
 
 def conv2d(
   x: Array, kernel: Array, *, stride: int, padding: int, form: str = "auto"
 ) -> Array:
-  """Returns [B, H', W', O]: x [B, H, W, I] convolved with kernel [3, 3, I, O]."""
-  if form == "auto":
-    form = "patches" if jax.default_backend() == "cpu" else "native"
-  if form == "native":
-    return lax.conv_general_dilated(
-      x,
-      kernel,
-      (stride, stride),
-      [(padding, padding)] * 2,
-      dimension_numbers=("NHWC", "HWIO", "NHWC"),
-    )
-  patches = _patches(x, stride, padding)
-  return patches @ kernel.reshape(-1, kernel.shape[-1])
+  """Returns [B, H', W', O]: x [B, H, W, I] convolved with kernel [3, 3, I, O].
+
+  `padding` is 0 or 1.
+  """
+  convolve = _blocked if is_blocked(form) else _native
+  return convolve(x, kernel, stride, padding)
 
 
+def is_blocked(form: str) -> bool:
+  """Returns whether a form, "auto" included, is the blocked one on this backend."""
+  return form == "blocked" or (form == "auto" and jax.default_backend() == "cpu")
+
+
+def in_halves(layers: Callable[[Array], Array], x: Array, form: str) -> Array:
+  """Returns layers(x), whose rows do not depend on each other.
+
+  In the blocked form each half of the batch goes its own way: XLA runs the two side by
+  side, and they keep two cores busier than the threads inside single operations do.
+  """
+  if not is_blocked(form) or len(x) < 2 * _BLOCK or len(x) % 2:
+    return layers(x)
+  return jnp.concatenate([layers(half) for half in jnp.split(x, 2)])
+
+
+@jax.custom_vjp
 def max_pool(x: Array) -> Array:
   """Returns [B, H // 2, W // 2, C]: the largest of each 2x2 square.
 
-  The maximum of four strided slices: its gradient needs no scatter, which on a CPU is
-  slow. An odd last row or column is left out.
+  An odd last row or column is left out. Of equal values the first one gets the
+  gradient, as in PyTorch.
   """
-  height, width = (side // 2 * 2 for side in x.shape[1:3])
-  corners = [x[:, i:height:2, j:width:2, :] for i in (0, 1) for j in (0, 1)]
-  return jnp.maximum(
-    jnp.maximum(corners[0], corners[1]), jnp.maximum(corners[2], corners[3])
-  )
+  return _pool(x)[0]
 
 
 def flatten_channels_first(x: Array) -> Array:
   """Returns [B, C * H * W], in the order PyTorch's weights expect; x [B, H, W, C]."""
   return x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
+
+
+def _pool(x: Array) -> tuple[Array, Array]:
+  """Returns the pooled values, and which of the four each is, from 0 to 3."""
+  height, width = (side // 2 * 2 for side in x.shape[1:3])
+  a, b, c, d = (x[:, i:height:2, j:width:2, :] for i in (0, 1) for j in (0, 1))
+  top = jnp.maximum(jnp.maximum(a, b), jnp.maximum(c, d))
+  which = jnp.where(a == top, 0, jnp.where(b == top, 1, jnp.where(c == top, 2, 3)))
+  return top, which.astype(jnp.int8)
+
+
+def _pool_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
+  top, which = _pool(x)
+  return top, (which, jnp.zeros((0, *x.shape[1:3])))  # of x only its shape is kept
+
+
+def _pool_backward(kept: tuple[Array, Array], g: Array) -> tuple[Array]:
+  which, like = kept
+  batch, height, width, channels = g.shape
+  place = jnp.arange(4, dtype=jnp.int8).reshape(1, 1, 2, 1, 2, 1)
+  chosen = which[:, :, None, :, None] == place
+  spread = jnp.where(chosen, g[:, :, None, :, None], jnp.zeros((), g.dtype))
+  spread = spread.reshape(batch, 2 * height, 2 * width, channels)
+  sides = zip(like.shape[1:], (height, width), strict=True)
+  odd = [(0, full - 2 * half) for full, half in sides]
+  return (jnp.pad(spread, [(0, 0), *odd, (0, 0)]),)
+
+
+max_pool.defvjp(_pool_forward, _pool_backward)
+
+
+def _native(x: Array, kernel: Array, stride: int, padding: int) -> Array:
+  return lax.conv_general_dilated(
+    x,
+    kernel,
+    (stride, stride),
+    [(padding, padding)] * 2,
+    dimension_numbers=("NHWC", "HWIO", "NHWC"),
+  )
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _blocked(x: Array, kernel: Array, stride: int, padding: int) -> Array:
+  if padding:
+    return _native(x, kernel, stride, 1)
+  return _native(x, kernel, 1, 1)[:, 1:-1:stride, 1:-1:stride]
+
+
+def _blocked_forward(
+  x: Array, kernel: Array, stride: int, padding: int
+) -> tuple[Array, tuple[Array, Array]]:
+  return _blocked(x, kernel, stride, padding), (x, kernel)
+
+
+def _blocked_backward(
+  stride: int, padding: int, kept: tuple[Array, Array], g: Array
+) -> tuple[Array, Array]:
+  x, kernel = kept
+  # Back on the grid of the convolution with stride 1 and padding 1.
+  first = 1 - padding
+  after = [
+    full - first - stride * (out - 1) - 1
+    for full, out in zip(x.shape[1:3], g.shape[1:3], strict=True)
+  ]
+  spread = [(first, last, stride - 1) for last in after]
+  full = lax.pad(g, jnp.zeros((), g.dtype), [(0, 0, 0), *spread, (0, 0, 0)])
+  turned = jnp.flip(kernel, (0, 1)).swapaxes(2, 3)
+  return _native(full, turned, 1, 1), _kernel_gradient(x, g, stride, padding)
+
+
+_blocked.defvjp(_blocked_forward, _blocked_backward)
+
+
+def _kernel_gradient(x: Array, g: Array, stride: int, padding: int) -> Array:
+  """Returns [3, 3, I, O] of x [B, H, W, I] and the output's gradient g [B, H', W', O].
+
+  The product is taken as [O, N] x [N, 9 I]: with the long side last it runs at twice
+  the speed of its transpose.
+  """
+  inputs, outputs = x.shape[-1], g.shape[-1]
+  block = math.gcd(len(x), _BLOCK)
+
+  def add(total: Array, rows: tuple[Array, Array]) -> tuple[Array, None]:
+    patches = _patches(rows[0], stride, padding).reshape(-1, 9 * inputs)
+    return total + rows[1].reshape(-1, outputs).T @ patches, None
+
+  def in_blocks(a: Array) -> Array:
+    return a.reshape(-1, block, *a.shape[1:])
+
+  start = jnp.zeros((outputs, 9 * inputs), g.dtype)
+  total, _ = lax.scan(add, start, (in_blocks(x), in_blocks(g)))
+  return total.T.reshape(_SIDE, _SIDE, inputs, outputs)
 
 
 def _patches(x: Array, stride: int, padding: int) -> Array:
