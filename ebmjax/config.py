@@ -24,6 +24,8 @@ def default() -> ConfigDict:
   config.data.download = True  # whether the network may be asked for a missing set
   config.data.augment = "none"  # or crop_and_flip: CIFAR-10's, at every draw
   config.data.std = ()  # of each channel, where not the set's usual one
+  config.data.images = 0  # the first so many training images; 0: all
+  config.data.memorise = False  # random labels; the training images are the test images
   config.stream = ConfigDict(
     {
       "name": "split",
@@ -41,13 +43,14 @@ def default() -> ConfigDict:
   config.network = ConfigDict(
     {
       "name": "ebm",
-      "trunk": "none",  # conv4: CIFAR-10's stack, conv5: CIFAR-100's
+      "trunk": "none",  # conv4: CIFAR-10's, conv5: CIFAR-100's, flat: capacity study
       "conv": "batch_statistics",  # what training does to conv5; see networks/trunked
       "conv_form": "auto",  # native on GPU and TPU, blocked on CPU
       "pretrained": "",  # an npz file with the weights of conv5
       "position": "v4",  # where the label enters conv4
       "mask_off": 0.85,  # the share of units a label's mask switches off
       "hidden": 400,
+      "label_rows": 0,  # of flat's table of labels, and its outputs; 0: one a class
       "gated_layers": 1,
       "gate": "l2",
       "embedding": "learned",
@@ -55,7 +58,27 @@ def default() -> ConfigDict:
       "init": "pytorch",
     }
   )
-  config.method = ConfigDict({"name": "finetune"})
+  config.method = ConfigDict(
+    {
+      "name": "finetune",
+      "consolidate_every": 0,  # steps; 0: at task boundaries
+      "strength": 1.0,  # EWC, Online EWC, SI, MAS: weight of the pull to old weights
+      "decay": 1.0,  # Online EWC: what is left of the old importance
+      "fisher": "argmax",  # EWC: whose label's likelihood; see importance.py
+      "fisher_samples": 0,  # EWC: images of a task to estimate on; 0: all
+      "damping": 0.1,  # SI: added to the squared path
+      "path_gradient": "total",  # SI: of the whole loss, or of the task's alone
+      "importance": "batch",  # MAS: of the mean output of a batch, or per_row
+      "temperature": 2.0,  # LwF, iCaRL: softens the old network's outputs
+      "distillation": "sum",  # LwF: over classes, or their mean
+      "budget": 1000,  # ER, iCaRL: stored images in all
+      "quota": "task",  # ER: what shares the budget equally, task or class
+      "replay_weights": "by_task",  # ER: 1/t and 1-1/t; or mean, sum
+      "std_init": 0.02,  # BGD: every weight's first deviation
+      "step_size": 1.0,  # BGD
+      "draws": 10,  # BGD: Monte-Carlo gradients a step
+    }
+  )
   config.optimiser = ConfigDict({"learning_rate": 1e-4, "b1": 0.9, "b2": 0.999})
   config.eval = ConfigDict(
     {
@@ -67,6 +90,34 @@ def default() -> ConfigDict:
   config.checkpoint = ConfigDict({"every": 2000, "keep": 2})
   config.runner = ConfigDict({"chunk": 100, "driver": "auto"})
   return config
+
+
+def method_variants(
+  settings: dict[str, dict[str, Any]], periodic: dict[str, dict[str, Any]]
+) -> dict[str, Variant]:
+  """Returns a variant for each method of an experiment, named like it.
+
+  `settings` are the values of config.method by method, `periodic` those that differ
+  without boundaries. They come after the variant that removes the boundaries.
+  """
+
+  def variant(name: str) -> Variant:
+    def change(config: ConfigDict) -> None:
+      config.method.update({"name": name, **settings[name]})
+      if config.stream.setting == "boundary_free":
+        config.method.update(periodic.get(name, {}))
+
+    return change
+
+  return {name: variant(name) for name in settings}
+
+
+def _joint(config: ConfigDict) -> None:
+  config.stream.setting = "joint"
+
+
+def _domain(config: ConfigDict) -> None:
+  config.stream.scenario = "domain"
 
 
 def _boundary_free(config: ConfigDict) -> None:
@@ -97,11 +148,19 @@ def _smoke(config: ConfigDict) -> None:
 # What may follow an experiment's file name, in the order of application.
 VARIANTS: dict[str, Variant] = {
   "boundary_free": _boundary_free,
+  "joint": _joint,
+  "domain": _domain,
   "sbc": _sbc,
   "joint_pairs": _joint_pairs,
   "contrastive": _contrastive,
   "smoke": _smoke,
 }
+
+
+def with_variants(own: dict[str, Variant]) -> dict[str, Variant]:
+  """Returns the variants of all experiments and an experiment's `own`, smoke last."""
+  shared = {name: change for name, change in VARIANTS.items() if name != "smoke"}
+  return shared | own | {"smoke": VARIANTS["smoke"]}
 
 
 def apply_variants(

@@ -25,13 +25,14 @@ def make_evaluate(learner: Learner, driver: str, block: int) -> Callable[..., Co
     state, tables = seed
     images, task, candidates = shared
     own = tables.classes[task]
+    prepared = learner.prepare(state)
 
     def body(total: Counts, rows: Array) -> tuple[Counts, None]:
       valid, rows = rows >= 0, jnp.maximum(rows, 0)
       tasks = jnp.full_like(rows, task)
       x = permuted(images.x[rows], tables.permutation, tasks)
       y = tables.labels[tasks, images.y[rows]]
-      energies = learner.energies(state, x)
+      energies = learner.energies(prepared, x)
       found = count(energies, y, valid, candidates=candidates, own=own)
       return jax.tree.map(jnp.add, total, found), None
 

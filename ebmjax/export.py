@@ -40,12 +40,12 @@ def export(run: Path, out: Path, seed: int | None = None) -> int:
 def _last_states(
   config: ConfigDict, run: Path, seeds: list[int], num_classes: int
 ) -> tuple[int, Any]:
-  shape = DATASETS[config.data.name].image_shape
+  row = jax.ShapeDtypeStruct(DATASETS[config.data.name].image_shape, np.uint8)
   keys = jax.numpy.stack([jax.random.key(seed) for seed in seeds])
   one_task = np.ones(
     (1, num_classes), bool
   )  # only the number of classes shapes a state
-  learner = make_learner(config, shape, one_task, jax.vmap(runner.init_key)(keys))
+  learner = make_learner(config, row, one_task, jax.vmap(runner.init_key)(keys))
   init = runner.make_init(learner, runner.choose_driver("auto", jax.default_backend()))
   with Checkpoints(run / "checkpoints", config.checkpoint.keep) as keeper:
     restored = keeper.restore(init(keys))

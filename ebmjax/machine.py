@@ -13,7 +13,14 @@ from ebmjax import evaluation, methods, networks, objectives, runner, streams
 from ebmjax.data import DATASETS
 from ebmjax.errors import DivergenceError
 from ebmjax.plan import Stop, tasks_to_evaluate
-from ebmjax.types import Dataset, Evaluation, Learner, PyTree, num_params
+from ebmjax.types import (
+  Dataset,
+  Evaluation,
+  Learner,
+  Problem,
+  PyTree,
+  num_params,
+)
 
 
 class Setup(NamedTuple):
@@ -50,7 +57,10 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
     train_images=runner.Images(jnp.asarray(train_x), jnp.asarray(dataset.train_y)),
     test_images=runner.Images(jnp.asarray(test_x), jnp.asarray(dataset.test_y)),
     learner=make_learner(
-      config, train_x.shape[1:], tasks.classes, jax.vmap(runner.init_key)(tables.key)
+      config,
+      jax.ShapeDtypeStruct(train_x.shape[1:], train_x.dtype),
+      tasks.classes,
+      jax.vmap(runner.init_key)(tables.key),
     ),
     driver=driver,
     class_names=tasks.names,
@@ -58,15 +68,16 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
 
 
 def make_learner(
-  config: ConfigDict, input_shape: tuple[int, ...], classes: np.ndarray, keys: Array
+  config: ConfigDict, row: jax.ShapeDtypeStruct, classes: np.ndarray, keys: Array
 ) -> Learner:
   """Returns the learner that the configuration names.
 
-  classes [T, C] are the labels of each task, `keys` [R] those that `init` will get.
+  `row` is one input, classes [T, C] are the labels of each task, and `keys` [R] those
+  that `init` will get.
   """
   network = networks.make(
     config.network,
-    input_shape=input_shape,
+    input_shape=row.shape,
     num_classes=classes.shape[1],
     normalise=_normalise(config),
     init_keys=keys,
@@ -76,7 +87,8 @@ def make_learner(
   tx = optax.adam(
     config.optimiser.learning_rate, config.optimiser.b1, config.optimiser.b2
   )
-  return methods.METHODS[config.method.name](network, objective, tx, config.method)
+  problem = Problem(network, objective, tx, row, classes.shape[0])
+  return methods.METHODS[config.method.name](problem, config.method)
 
 
 def _inputs(config: ConfigDict, images: np.ndarray) -> np.ndarray:
@@ -91,18 +103,20 @@ def _max_labels(config: ConfigDict, classes: np.ndarray) -> int:
   """Returns how many distinct labels one batch's candidates can hold.
 
   A single negative comes from the batch or its task, and a batch shows one task, or two
-  while they fade into each other. Whatever brings older classes in may need them all.
+  while they fade into each other. Replay brings the older classes in.
   """
   per_task, in_all = int(classes.sum(axis=1).max()), classes.shape[1]
   single = config.negatives.startswith("one_") or config.negatives == "repaired"
-  if not single or config.method.name != "finetune":
+  if not single or config.method.name == "er":
     return in_all
-  tasks = 2 if config.stream.setting == "boundary_free" else 1
-  return min(tasks * per_task, in_all)
+  shown = {"boundary_aware": 1, "boundary_free": 2, "joint": len(classes)}
+  return min(shown[config.stream.setting] * per_task, in_all)
 
 
-def _normalise(config: ConfigDict) -> networks.Normalise:
+def _normalise(config: ConfigDict) -> networks.Normalise | networks.Noise:
   info = DATASETS[config.data.name]
+  if info.generated:
+    return networks.Noise(info.image_shape)
   return networks.Normalise(info.mean, tuple(config.data.std) or info.std)
 
 
@@ -112,7 +126,7 @@ class Machine:
   def __init__(self, setup: Setup) -> None:
     config, learner, driver = setup.config, setup.learner, setup.driver
     self._setup = setup
-    self._boundary_free = config.stream.setting == "boundary_free"
+    self._boundary_free = config.stream.setting != "boundary_aware"
     view = runner.View(
       self._boundary_free,
       own_task_only=config.stream.scenario == "task",

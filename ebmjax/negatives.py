@@ -44,6 +44,12 @@ def all_seen(key: Array, batch: Batch) -> tuple[Array, Array]:
   return _all_others(batch.y, batch.seen)
 
 
+def all_classes(key: Array, batch: Batch) -> tuple[Array, Array]:
+  """Returns labels [B, 1 + C]: every other class, those to come included."""
+  del key
+  return _all_others(batch.y, jnp.ones_like(batch.seen))
+
+
 def repaired(key: Array, batch: Batch) -> tuple[Array, Array]:
   """Returns labels [B, 2]: the batch's labels dealt out anew, for `joint_pairs`.
 
@@ -64,6 +70,7 @@ NEGATIVES: dict[str, Callable[[Array, Batch], tuple[Array, Array]]] = {
   "one_by_frequency": one_by_frequency,
   "all_of_batch": all_of_batch,
   "all_seen": all_seen,
+  "all_classes": all_classes,
   "repaired": repaired,
 }
 

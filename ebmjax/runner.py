@@ -25,7 +25,7 @@ _INIT, _STEP, _CONSOLIDATE, _AUGMENT = range(4)  # tags: one use of a seed's key
 class Images(NamedTuple):
   """A set of images on the device, shared by all seeds."""
 
-  x: Array  # [N, P] or [N, H, W, 3] uint8
+  x: Array  # [N, P] or [N, H, W, 3] uint8; generated images: [N, 1] uint32
   y: Array  # [N] int32, raw classes
 
 
@@ -172,7 +172,15 @@ def make_consolidate(learner: Learner, driver: str) -> Callable[..., PyTree]:
     key = jax.random.fold_in(jax.random.fold_in(tables.key, _CONSOLIDATE), task)
     labels = tables.labels[task][images.y]
     order = tables.permutation[task]
-    view = TaskView(images.x, labels, order, jnp.maximum(rows, 0), rows >= 0, task)
+    view = TaskView(
+      images.x,
+      labels,
+      order,
+      jnp.maximum(rows, 0),
+      rows >= 0,
+      task,
+      seen_classes(tables.classes, task),
+    )
     return learner.consolidate(state, key, view)
 
   run = over_seeds(one, driver)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import optax
 from jax import Array
 
 PyTree = Any
@@ -20,9 +21,9 @@ class Dataset(NamedTuple):
   name: str  # "mnist"
   source: str  # a sentence: where the arrays came from, for every output
   full: bool  # False for the embedded subset
-  train_x: np.ndarray  # [N, H, W] or [N, H, W, 3] uint8
+  train_x: np.ndarray  # [N, H, W] or [N, H, W, 3] uint8; generated: [N, 1] uint32
   train_y: np.ndarray  # [N] int32
-  test_x: np.ndarray  # [M, H, W] or [M, H, W, 3] uint8
+  test_x: np.ndarray  # [M, H, W] or [M, H, W, 3] uint8; generated: [M, 1] uint32
   test_y: np.ndarray  # [M] int32
   num_classes: int
 
@@ -47,6 +48,7 @@ class TaskView(NamedTuple):
   rows: Array  # [M] int32, rows of this task, padded
   valid: Array  # [M] bool, which of them count
   task: Array  # [] int32
+  seen: Array  # [C] bool, the classes of this task and those before it
 
 
 class Network(NamedTuple):
@@ -64,6 +66,20 @@ class Network(NamedTuple):
   num_classes: int
 
 
+class Problem(NamedTuple):
+  """What a method is built over."""
+
+  network: Network
+  objective: Any  # an objectives.Objective
+  tx: optax.GradientTransformation
+  row: jax.ShapeDtypeStruct  # one input as batches hold it
+  num_tasks: int
+
+
+def _as_it_is(state: PyTree) -> PyTree:
+  return state
+
+
 class Learner(NamedTuple):
   """A continual learner as pure functions of its state."""
 
@@ -72,6 +88,8 @@ class Learner(NamedTuple):
   consolidate: Callable[[PyTree, Array, TaskView], PyTree]  # at a boundary
   energies: Callable[[PyTree, Array], Array]  # (state, x) -> [B, C], lower is better
   consolidates: bool = False  # False where `consolidate` is the identity
+  # (state) -> what `energies` takes in its place, made once for many blocks of images
+  prepare: Callable[[PyTree], PyTree] = _as_it_is
 
 
 class Evaluation(NamedTuple):

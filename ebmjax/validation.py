@@ -6,10 +6,16 @@ from ml_collections import ConfigDict
 
 from ebmjax import data, streams
 from ebmjax.augmentation import AUGMENTATIONS
+from ebmjax.buffers import QUOTAS
 from ebmjax.config import choices_sentence, lookup
 from ebmjax.errors import ConfigError
+from ebmjax.importance import FISHERS
 from ebmjax.losses import LOSSES
 from ebmjax.methods import METHODS
+from ebmjax.methods.er import REPLAY_WEIGHTS
+from ebmjax.methods.lwf import DISTILLATIONS
+from ebmjax.methods.mas import IMPORTANCES
+from ebmjax.methods.si import PATH_GRADIENTS
 from ebmjax.negatives import NEGATIVES
 from ebmjax.networks import NETWORKS, TRUNKS
 from ebmjax.networks.cifar10 import POSITIONS
@@ -31,10 +37,12 @@ def resolve(config: ConfigDict) -> ConfigDict:
 
 def _default_negatives(config: ConfigDict) -> str:
   fixed = {"ce": "all_seen", "joint_pairs": "repaired", "likelihood": "all_of_batch"}
+  if config.objective == "ce" and config.method.name == "bgd":
+    return "all_classes"  # its authors' code knows no classes to come
   if config.objective in fixed:
     return fixed[config.objective]
-  boundary_free = config.stream.setting == "boundary_free"
-  return "one_of_batch" if boundary_free else "one_of_task"
+  aware = config.stream.setting == "boundary_aware"
+  return "one_of_task" if aware else "one_of_batch"
 
 
 def validate(config: ConfigDict) -> None:
@@ -85,6 +93,12 @@ _CHOICES: dict[str, Iterable[str]] = {
   "network.embedding": EMBEDDINGS,
   "network.init": INITS,
   "method.name": METHODS,
+  "method.fisher": FISHERS,
+  "method.path_gradient": PATH_GRADIENTS,
+  "method.importance": IMPORTANCES,
+  "method.distillation": DISTILLATIONS,
+  "method.quota": QUOTAS,
+  "method.replay_weights": REPLAY_WEIGHTS,
   "runner.driver": DRIVERS,
 }
 
@@ -96,7 +110,14 @@ _AT_LEAST = {
   "stream.epochs_per_task": 1,
   "stream.batch_size": 1,
   "network.hidden": 1,
+  "network.label_rows": 0,
+  "data.images": 0,
   "network.gated_layers": 1,
+  "method.consolidate_every": 0,
+  "method.strength": 0.0,
+  "method.fisher_samples": 0,
+  "method.budget": 1,
+  "method.draws": 1,
   "eval.every": 0,
   "eval.batch_size": 1,
   "checkpoint.every": 1,
@@ -112,26 +133,77 @@ _AT_MOST = {
 _BETWEEN = {
   "optimiser.learning_rate": (0.0, 10.0),
   "network.mask_off": (-1e-9, 1.0),
+  "method.decay": (-1e-9, 1.0 + 1e-9),
+  "method.damping": (0.0, 1e9),
+  "method.temperature": (0.0, 1e9),
+  "method.std_init": (0.0, 10.0),
+  "method.step_size": (0.0, 1e9),
   "optimiser.b1": (-1e-9, 1.0),
   "optimiser.b2": (-1e-9, 1.0),
 }
 
 
+def _shares_by_class(config: ConfigDict) -> bool:
+  method = config.method
+  return method.name == "icarl" or (method.name == "er" and method.quota == "class")
+
+
+_AT_BOUNDARIES = ("ewc", "icarl")  # methods that consolidate there alone
+_PERIODIC = ("online_ewc", "si", "mas", "lwf", "er")  # also every so many steps
+
+
 def _combinations(config: ConfigDict) -> list[tuple[bool, str]]:
   """Returns (broken, sentence) for every rule that spans several keys."""
-  boundary_free = config.stream.setting == "boundary_free"
+  setting = config.stream.setting
+  hidden = setting != "boundary_aware"
+  method, every = config.method.name, config.method.consolidate_every
   pairs = config.objective == "joint_pairs"
-  colour = len(data.DATASETS[config.data.name].image_shape) == 3
+  info = data.DATASETS[config.data.name]
+  colour = len(info.image_shape) == 3
+  trunks = _trunks_for(info)
   return [
     (
-      boundary_free and config.negatives == "one_of_task",
+      hidden and config.negatives == "one_of_task",
       "config.negatives='one_of_task' needs task boundaries, and "
-      "config.stream.setting='boundary_free' has none; use 'one_of_batch'.",
+      f"config.stream.setting={setting!r} has none; use 'one_of_batch'.",
     ),
     (
-      boundary_free and config.stream.scenario == "task",
+      hidden and config.stream.scenario == "task",
       "config.stream.scenario='task' tells the learner its task, and "
-      "config.stream.setting='boundary_free' hides it; use 'boundary_aware'.",
+      f"config.stream.setting={setting!r} hides it; use 'boundary_aware'.",
+    ),
+    (
+      hidden and method in _AT_BOUNDARIES,
+      f"config.method.name={method!r} needs task boundaries, and "
+      f"config.stream.setting={setting!r} has none; use 'boundary_aware'.",
+    ),
+    (
+      hidden and method in _PERIODIC and not every,
+      f"config.method.name={method!r} would never consolidate with "
+      f"config.stream.setting={setting!r}; set config.method.consolidate_every, for "
+      "example to 100.",
+    ),
+    (
+      every > 0 and method not in _PERIODIC,
+      f"config.method.consolidate_every={every} means nothing to "
+      f"config.method.name={method!r}; set it to 0.",
+    ),
+    (
+      method == "icarl" and config.network.name != "sbc",
+      "config.method.name='icarl' trains sigmoid outputs of a classifier, not "
+      f"config.network.name={config.network.name!r}; use 'sbc'.",
+    ),
+    (
+      method in ("er", "icarl") and config.stream.scenario == "task",
+      f"config.method.name={method!r} mixes tasks in a batch, and "
+      "config.stream.scenario='task' sets only a task's own classes against each "
+      "other; use 'class'.",
+    ),
+    (
+      _shares_by_class(config) and config.stream.scenario == "domain",
+      f"config.method.name={method!r} keeps images of each class, and with "
+      "config.stream.scenario='domain' every task has all of them; use 'class', or "
+      "for replay config.method.quota='task'.",
     ),
     (
       pairs != (config.negatives == "repaired"),
@@ -144,10 +216,9 @@ def _combinations(config: ConfigDict) -> list[tuple[bool, str]]:
       f"{config.negatives!r}; use config.negatives='all_seen' or 'all_of_batch'.",
     ),
     (
-      (config.network.trunk != "none") != colour,
+      config.network.trunk not in trunks,
       f"config.network.trunk={config.network.trunk!r} does not fit the images of "
-      f"config.data.name={config.data.name!r}; use "
-      f"{'conv4 or conv5' if colour else 'none'}.",
+      f"config.data.name={config.data.name!r}; use {' or '.join(trunks)}.",
     ),
     (
       config.network.trunk == "conv5"
@@ -172,5 +243,54 @@ def _combinations(config: ConfigDict) -> list[tuple[bool, str]]:
       config.stream.name == "permuted" and config.stream.class_order == "random",
       "config.stream.class_order='random' has no meaning for permuted tasks, which "
       "all hold every class; use 'fixed'.",
+    ),
+    (
+      config.network.label_rows > 0 and config.network.trunk != "flat",
+      f"config.network.label_rows={config.network.label_rows} is for "
+      f"config.network.trunk='flat', not {config.network.trunk!r}; use 0.",
+    ),
+    (
+      0 < config.network.label_rows < info.num_classes,
+      f"config.network.label_rows={config.network.label_rows} is too small for the "
+      f"{info.num_classes} classes of config.data.name={config.data.name!r}; use 0 or "
+      f"at least {info.num_classes}.",
+    ),
+    *(_generated(config) if info.generated else []),
+  ]
+
+
+def _trunks_for(info: data.DatasetInfo) -> tuple[str, ...]:
+  """Returns the trunks whose input an image of this data set can be."""
+  if info.generated:
+    return ("flat",)
+  return ("conv4", "conv5", "flat") if len(info.image_shape) == 3 else ("none",)
+
+
+def _generated(config: ConfigDict) -> list[tuple[bool, str]]:
+  """Returns (broken, sentence) for every rule of images that are not stored."""
+  name = f"config.data.name={config.data.name!r}"
+  return [
+    (
+      not config.data.memorise,
+      f"{name} has no labels but random ones, to be learned by heart; set "
+      "config.data.memorise=True.",
+    ),
+    (
+      config.data.images == 0,
+      f"{name} has as many images as are asked for; set config.data.images.",
+    ),
+    (
+      config.data.source != "auto",
+      f"{name} is generated and cannot be had from config.data.source="
+      f"{config.data.source!r}; use 'auto'.",
+    ),
+    (
+      config.data.augment != "none",
+      f"config.data.augment={config.data.augment!r} is for stored images, not for "
+      f"{name}; use 'none'.",
+    ),
+    (
+      config.stream.name == "permuted",
+      f"config.stream.name='permuted' is for grey images, not for {name}; use 'split'.",
     ),
   ]

@@ -18,6 +18,7 @@ from tests.helpers import (
 )
 
 SMOKE = f"--config={SPLIT}:smoke"
+CAPACITY = f"--config={ROOT / 'configs' / 'capacity.py'}:smoke"
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +106,43 @@ FAULTS = {
     keys("stream.setting=boundary_free", "stream.scenario=task"),
     ["config.stream.scenario='task'", "use 'boundary_aware'."],
   ),
+  "task's negatives of all tasks at once": (
+    keys("stream.setting=joint", "negatives=one_of_task"),
+    ["config.stream.setting='joint' has none", "use 'one_of_batch'."],
+  ),
+  "EWC without boundaries": (
+    keys("stream.setting=boundary_free", "method.name=ewc"),
+    ["config.method.name='ewc' needs task boundaries", "use 'boundary_aware'."],
+  ),
+  "SI that never consolidates": (
+    keys("stream.setting=boundary_free", "method.name=si"),
+    ["'si' would never consolidate", "set config.method.consolidate_every"],
+  ),
+  "a period that means nothing": (
+    keys("method.consolidate_every=5"),
+    ["config.method.consolidate_every=5 means nothing to", "set it to 0."],
+  ),
+  "iCaRL on an energy network": (
+    keys("method.name=icarl"),
+    ["not config.network.name='ebm'; use 'sbc'."],
+  ),
+  "replay among a task's own classes": (
+    keys("method.name=er", "stream.scenario=task"),
+    ["config.method.name='er' mixes tasks in a batch", "use 'class'."],
+  ),
+  "shares of classes that come again": (
+    keys("method.name=er", "method.quota=class", "stream.scenario=domain"),
+    ["keeps images of each class", "config.method.quota='task'."],
+  ),
+  "Fisher recipe": (keys("method.fisher=argmin"), ["did you mean 'argmax'?"]),
+  "negative strength": (
+    keys("method.strength=-1.0"),
+    ["config.method.strength=-1.0 is too small; give 0.0 or more."],
+  ),
+  "decay above one": (
+    keys("method.decay=1.5"),
+    ["config.method.decay=1.5 is out of range"],
+  ),
   "joint pairs without re-pairing": (
     keys("objective=joint_pairs", "negatives=one_of_task"),
     ["config.objective='joint_pairs' and config.negatives='repaired' go together"],
@@ -120,6 +158,46 @@ FAULTS = {
   "random order of permuted tasks": (
     [f"--config={PERMUTED}:smoke", "--config.stream.class_order=random"],
     ["config.stream.class_order='random'", "use 'fixed'."],
+  ),
+  "noise that is not memorised": (
+    [CAPACITY, "--config.data.memorise=False"],
+    ["config.data.name='noise' has no labels", "set config.data.memorise=True."],
+  ),
+  "noise without a number of images": (
+    [CAPACITY, "--config.data.images=0"],
+    ["as many images as are asked for; set config.data.images."],
+  ),
+  "noise from files": (
+    [CAPACITY, "--config.data.source=files"],
+    ["config.data.source='files'; use 'auto'."],
+  ),
+  "augmented noise": (
+    [CAPACITY, "--config.data.augment=crop_and_flip"],
+    ["config.data.augment='crop_and_flip' is for stored images", "use 'none'."],
+  ),
+  "permuted noise": (
+    [CAPACITY, "--config.stream.name=permuted"],
+    ["config.stream.name='permuted' is for grey images", "use 'split'."],
+  ),
+  "noise in a convolution": (
+    [CAPACITY, "--config.network.trunk=conv4"],
+    ["config.network.trunk='conv4' does not fit", "use flat."],
+  ),
+  "grey images as a flat row": (
+    keys("network.trunk=flat"),
+    ["config.network.trunk='flat' does not fit", "use none."],
+  ),
+  "table of labels without flat": (
+    keys("network.label_rows=20"),
+    ["config.network.label_rows=20 is for config.network.trunk='flat'", "use 0."],
+  ),
+  "table of labels shorter than the classes": (
+    [CAPACITY, "--config.network.label_rows=9"],
+    ["config.network.label_rows=9 is too small for the 10 classes", "at least 10."],
+  ),
+  "negative number of images": (
+    keys("data.images=-1"),
+    ["config.data.images=-1 is too small; give 0 or more."],
   ),
   "no seeds": (keys("seeds=0"), ["config.seeds=0 is too small; give 1 or more."]),
   "negative seed": (keys("seed=-1"), ["config.seed=-1 is too small; give 0 or more."]),

@@ -13,33 +13,35 @@ from ebmjax import networks, objectives
 from ebmjax.checkpoints import Checkpoints
 from ebmjax.config import default
 from ebmjax.methods import METHODS
-from ebmjax.types import Batch, Learner
+from ebmjax.types import Batch, Learner, Problem, TaskView
 
 PIXELS, CLASSES, SIZE = 12, 4, 16
 # (method, network, objective, negatives): each method on each network it serves.
-CASES = [
+CASES = [("finetune", "ebm", "joint_pairs", "repaired")]
+CASES += [("finetune", "ebm", "likelihood", "all_of_batch")]
+CASES += [("finetune", "sbc", "contrastive", "one_of_batch")]
+CASES += [
   (method, network, objective, negatives)
   for method in METHODS
   for network, objective, negatives in (
     ("ebm", "contrastive", "one_of_task"),
-    ("ebm", "joint_pairs", "repaired"),
-    ("ebm", "likelihood", "all_of_batch"),
     ("sbc", "ce", "all_seen"),
-    ("sbc", "contrastive", "one_of_batch"),
   )
+  if (method, network) != ("icarl", "ebm")
 ]
 battery = pytest.mark.parametrize("case", CASES, ids="-".join)
 
 
-def make(case: tuple[str, str, str, str], tx: Any = None) -> Learner:
+def make(case: tuple[str, str, str, str], tx: Any = None, **changes: Any) -> Learner:
   method, name, objective, negatives = case
   config = default()
   config.network.update({"name": name, "hidden": 24})
   network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
   tx = tx or optax.adam(3e-3)
-  return METHODS[method](
-    network, objectives.make(objective, negatives), tx, config.method
-  )
+  config.method.update({"name": method, "budget": 12, "std_init": 0.05, **changes})
+  row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
+  problem = Problem(network, objectives.make(objective, negatives), tx, row, 2)
+  return METHODS[method](problem, config.method)
 
 
 def batch_at(step: int, labels: tuple[int, ...] = (0, 1)) -> Batch:
@@ -56,6 +58,23 @@ def batch_at(step: int, labels: tuple[int, ...] = (0, 1)) -> Batch:
     seen=mask,
     negatives=mask,
     step=jnp.int32(step),
+  )
+
+
+def view_of(task: int) -> TaskView:
+  """Returns a finished task of 40 images, two of its rows padding."""
+  rng = np.random.default_rng(100 + task)
+  y = rng.choice((2 * task, 2 * task + 1), 40)
+  x = rng.integers(0, 90, (40, PIXELS))
+  x[np.arange(40), y] = 255
+  return TaskView(
+    x=jnp.asarray(x, jnp.uint8),
+    y=jnp.asarray(y, jnp.int32),
+    permutation=jnp.zeros(0, jnp.int32),
+    rows=jnp.where(jnp.arange(40) < 38, jnp.arange(40), 0),
+    valid=jnp.arange(40) < 38,
+    task=jnp.int32(task),
+    seen=jnp.arange(CLASSES) < 2 * task + 2,
   )
 
 
@@ -102,6 +121,33 @@ def test_a_step_keeps_structure_shape_and_type(case):
 
 
 @battery
+def test_consolidating_keeps_structure_shape_and_type(case):
+  learner = make(case)
+  state = jax.eval_shape(learner.init, jax.random.key(0))
+  after = jax.eval_shape(learner.consolidate, state, jax.random.key(0), view_of(0))
+  chex.assert_trees_all_equal_structs(state, after)
+  chex.assert_trees_all_equal_shapes_and_dtypes(state, after)
+
+
+@battery
+def test_it_goes_on_after_a_boundary(case):
+  """Two boundaries, steps between, all finite; compiled and eager alike."""
+  learner = make(case, optax.sgd(0.01))
+  state = train(learner, jax.jit(learner.init)(jax.random.key(0)), 3)
+  for task in (0, 1):
+    key = jax.random.key(50 + task)
+    once = learner.consolidate(state, key, view_of(task))
+    state = jax.jit(learner.consolidate)(state, key, view_of(task))
+    chex.assert_trees_all_close(state, once, rtol=1e-4, atol=1e-5)
+    batch = batch_at(task)._replace(
+      task=jnp.full(SIZE, task + 1, jnp.int32), seen=jnp.ones(CLASSES, bool)
+    )
+    state, metrics = jax.jit(learner.step)(state, key, batch)
+    assert np.isfinite(metrics["loss"])
+  chex.assert_tree_all_finite(state)
+
+
+@battery
 def test_the_second_step_does_not_compile_again(case):
   learner = make(case)
   step: Any = jax.jit(learner.step)
@@ -124,6 +170,8 @@ def test_it_learns_two_classes(case):
 @battery
 def test_a_batch_of_one_class_changes_nothing_but_moments(case):
   """No negative, no gradient: plain SGD must leave every parameter as it is."""
+  if case[0] == "icarl":
+    pytest.skip("a sigmoid's cross-entropy has a gradient for a single class, too")
   learner = make(case, optax.sgd(1.0))
   batch = batch_at(0, labels=(1,))
   if case[3] in ("one_of_task", "all_seen"):

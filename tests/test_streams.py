@@ -155,6 +155,20 @@ def test_boundary_free_stream_follows_the_weights():
   assert (labels >= 0).all()
 
 
+def test_joint_training_shows_all_tasks_from_the_start():
+  stream = build(setting="joint")
+  assert stream.rows.shape == (45, 32)
+  assert (stream.horizon == 4).all()
+  labels = labels_of(stream)
+  assert (labels >= 0).all()
+  # An epoch of 638 images is 19 full batches, each image at most once.
+  epoch = stream.rows[:19].ravel()
+  assert len(np.unique(epoch)) == len(epoch)
+  shares = np.bincount(stream.tasks.ravel(), minlength=5) / stream.tasks.size
+  np.testing.assert_allclose(shares, 0.2, atol=0.03)
+  assert all(len(np.unique(row)) >= 4 for row in stream.tasks)
+
+
 def test_a_batch_larger_than_a_task_is_refused():
   for setting in ("boundary_aware", "boundary_free"):
     with pytest.raises(ConfigError, match=r"batch_size=500 exceeds .* 120 images"):

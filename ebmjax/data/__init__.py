@@ -5,7 +5,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, TextIO
 
-from ebmjax.data import embedded, files, tfds_prepare, tfds_source
+from ebmjax.data import embedded, files, generated, tfds_prepare, tfds_source
 from ebmjax.data.arrays import digest
 from ebmjax.data.registry import DATASETS, DatasetInfo, find
 from ebmjax.errors import DataError
@@ -13,7 +13,7 @@ from ebmjax.types import Dataset
 
 SOURCES = ("auto", "tfds", "files", "embedded")
 
-__all__ = ["DATASETS", "SOURCES", "banner", "digest", "load"]
+__all__ = ["DATASETS", "SOURCES", "DatasetInfo", "banner", "digest", "load"]
 
 
 def load(config: Any) -> Dataset:
@@ -21,8 +21,9 @@ def load(config: Any) -> Dataset:
 
   Attributes of config: `name`; `source`, where to look; `dir`, the folder with the
   files or the TFDS sets ("" is TFDS' default folder, and no folder of files);
-  `require_full`, to accept nothing but the full official set; and `download`, which
-  allows the network and is True where absent.
+  `require_full`, to accept nothing but the full official set. May be absent: `download`
+  (True), which allows the network; `images` (0: all), how many training images; and
+  `memorise` (False), which puts random labels on them and makes them the test images.
   """
   info = find(config.name)
   try:
@@ -31,6 +32,9 @@ def load(config: Any) -> Dataset:
     raise DataError(
       f"data.dir cannot be read ({error}): make it a folder that can be read."
     ) from None
+  dataset = generated.choose(
+    dataset, images=_images(config), memorise=getattr(config, "memorise", False)
+  )
   if config.require_full and not dataset.full:
     raise DataError(_not_full(info, f"this is {dataset.source}"))
   return dataset
@@ -38,6 +42,8 @@ def load(config: Any) -> Dataset:
 
 def _load_from(info: DatasetInfo, config: Any) -> Dataset:
   """Returns the data set of the source that `config` names."""
+  if info.generated:
+    return generated.load(info, _images(config))
   download = bool(getattr(config, "download", True))
   if config.source == "embedded":
     return embedded.load(info)
@@ -51,6 +57,11 @@ def _load_from(info: DatasetInfo, config: Any) -> Dataset:
     f"data.source must be one of {', '.join(SOURCES)}, but is {config.source!r}: "
     "choose one of them."
   )
+
+
+def _images(config: Any) -> int:
+  """Returns how many training images are asked for; 0: all."""
+  return int(getattr(config, "images", 0))
 
 
 def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:

@@ -32,6 +32,7 @@ class DatasetInfo(NamedTuple):
   layouts: tuple[Layout, ...] = (idx.LAYOUT,)  # the forms its files may have
   mean: tuple[float, ...] = (0.0,)  # of each channel, of values from 0 to 1
   std: tuple[float, ...] = (1.0,)
+  generated: bool = False  # nothing is stored: the network draws the images
 
   @property
   def downloaded(self) -> Layout:
@@ -171,8 +172,21 @@ _CIFAR100 = DatasetInfo(
   std=(0.2673, 0.2564, 0.2761),
 )
 
+# Of the capacity study: as many images as data.images asks for, nothing to download.
+_NOISE = DatasetInfo(
+  name="noise",
+  image_shape=cifar.IMAGE_SHAPE,
+  num_classes=10,
+  train=Pins(size=0, x="", y="", rows=""),
+  test=Pins(size=0, x="", y="", rows=""),
+  url="",
+  downloads={},
+  layouts=(),
+  generated=True,
+)
+
 DATASETS: dict[str, DatasetInfo] = {
-  info.name: info for info in (_MNIST, _FASHION_MNIST, _CIFAR10, _CIFAR100)
+  info.name: info for info in (_MNIST, _FASHION_MNIST, _CIFAR10, _CIFAR100, _NOISE)
 }
 
 

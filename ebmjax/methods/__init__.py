@@ -1,11 +1,27 @@
 """The continual-learning methods, by name."""
 
 from collections.abc import Callable
+from typing import Any
 
+from ebmjax.methods.bgd import bgd
+from ebmjax.methods.er import er
+from ebmjax.methods.ewc import ewc, online_ewc
 from ebmjax.methods.finetune import finetune
-from ebmjax.types import Learner
+from ebmjax.methods.icarl import icarl
+from ebmjax.methods.lwf import lwf
+from ebmjax.methods.mas import mas
+from ebmjax.methods.si import si
+from ebmjax.types import Learner, Problem
 
-# Each takes (network, objective, tx, config.method) and returns a Learner.
-METHODS: dict[str, Callable[..., Learner]] = {
+# Each takes a Problem and config.method.
+METHODS: dict[str, Callable[[Problem, Any], Learner]] = {
   "finetune": finetune,
+  "ewc": ewc,
+  "online_ewc": online_ewc,
+  "si": si,
+  "lwf": lwf,
+  "mas": mas,
+  "bgd": bgd,
+  "er": er,
+  "icarl": icarl,
 }

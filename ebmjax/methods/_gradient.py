@@ -1,5 +1,10 @@
-"""What the methods that follow a gradient share."""
+"""What the methods that follow a gradient share.
 
+Such a method is plain descent and an `Addition`: a state of its own, a say in the loss,
+a look at every step, and what it does when a task ends.
+"""
+
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -7,57 +12,125 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from ebmjax.objectives import Objective
-from ebmjax.types import Batch, Learner, Network, PyTree
+from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
+
+_TRACK = 3  # a use of a step's key apart; 0 and 1 are what splitting it gives
+# (params, model_state, key, batch) -> losses [B], model_state
+RowLosses = Callable[[PyTree, PyTree, Array, Batch], tuple[Array, PyTree]]
 
 
 class GradientState(NamedTuple):
-  """Parameters, the network's other variables, and the optimiser's moments."""
+  """Parameters, the network's other variables, the optimiser's moments, the rest."""
 
   params: PyTree
   model_state: PyTree
   opt_state: optax.OptState
+  own: PyTree = ()  # the method's own
 
 
-def gradient_learner(
-  network: Network, objective: Objective, tx: optax.GradientTransformation
-) -> Learner:
-  """Returns the learner that descends the mean of `objective` over each batch.
+class Move(NamedTuple):
+  """What one step did, for a method that keeps track."""
+
+  before: PyTree  # parameters
+  after: PyTree  # parameters
+  model_state: PyTree  # after the step
+  gradient: PyTree  # of the whole loss, at `before`
+
+
+def _init_nothing(params: PyTree, model_state: PyTree) -> PyTree:
+  del params, model_state
+  return ()
+
+
+def _mean_loss(
+  own: PyTree,
+  row_losses: RowLosses,
+  params: PyTree,
+  model_state: PyTree,
+  key: Array,
+  batch: Batch,
+) -> tuple[Array, PyTree]:
+  del own
+  losses, model_state = row_losses(params, model_state, key, batch)
+  return jnp.mean(losses), model_state
+
+
+def _track_nothing(own: PyTree, move: Move, key: Array, batch: Batch) -> PyTree:
+  del move, key, batch
+  return own
+
+
+class Addition(NamedTuple):
+  """What a method adds to plain descent; `own` is its state, a tree of arrays."""
+
+  init: Callable[[PyTree, PyTree], PyTree] = _init_nothing  # (params, model_state)
+  # (own, row_losses, params, model_state, key, batch) -> loss [], model_state
+  loss: Callable[..., tuple[Array, PyTree]] = _mean_loss
+  # (own, move, key, batch) -> own, after every step
+  track: Callable[[PyTree, Move, Array, Batch], PyTree] = _track_nothing
+  # (own, params, model_state, key, view) -> own, when a task ends; None: nothing to do
+  consolidate: Callable[[PyTree, PyTree, PyTree, Array, TaskView], PyTree] | None = None
+
+
+def gradient_learner(problem: Problem, addition: Addition | None = None) -> Learner:
+  """Returns the learner that descends the objective, with what a method adds.
 
   The optimiser's state is kept over task boundaries, as in the released code.
   """
+  network, objective, tx = problem.network, problem.objective, problem.tx
+  added = addition or Addition()
 
   def init(key: Array) -> GradientState:
     params, model_state = network.init(key)
-    return GradientState(params, model_state, tx.init(params))
+    own = added.init(params, model_state)
+    return GradientState(params, model_state, tx.init(params), own)
 
-  def loss(
+  def row_losses(
     params: PyTree, model_state: PyTree, key: Array, batch: Batch
   ) -> tuple[Array, PyTree]:
     def energies(labels: Array) -> tuple[Array, PyTree]:
       return network.energies(params, model_state, batch.x, labels, train=True)
 
-    losses, model_state = objective(energies, key, batch)
-    return jnp.mean(losses), model_state
+    return objective(energies, key, batch)
 
   def step(
     state: GradientState, key: Array, batch: Batch
   ) -> tuple[GradientState, dict[str, Array]]:
+    def loss(params: PyTree) -> tuple[Array, PyTree]:
+      return added.loss(state.own, row_losses, params, state.model_state, key, batch)
+
     (value, model_state), gradient = jax.value_and_grad(loss, has_aux=True)(
-      state.params, state.model_state, key, batch
+      state.params
     )
     updates, opt_state = tx.update(gradient, state.opt_state, state.params)
     params: Any = optax.apply_updates(state.params, updates)
-    return GradientState(params, model_state, opt_state), {"loss": value}
+    move = Move(state.params, params, model_state, gradient)
+    own = added.track(state.own, move, jax.random.fold_in(key, _TRACK), batch)
+    return GradientState(params, model_state, opt_state, own), {"loss": value}
+
+  def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
+    if added.consolidate is None:
+      return state
+    own = added.consolidate(state.own, state.params, state.model_state, key, view)
+    return state._replace(own=own)
 
   def energies(state: GradientState, x: Array) -> Array:
-    labels = jnp.arange(network.num_classes)
-    return network.energies(state.params, state.model_state, x, labels)[0]
+    return all_energies(network, state.params, state.model_state, x)
 
-  return Learner(init, step, _keep, energies)
+  return Learner(init, step, consolidate, energies, added.consolidate is not None)
 
 
-def _keep(state: PyTree, key: Array, view: Any) -> PyTree:
-  """Returns the state as it is: nothing happens at a boundary."""
-  del key, view
-  return state
+def all_energies(
+  network: Network, params: PyTree, model_state: PyTree, x: Array
+) -> Array:
+  """Returns energies [B, C] of all labels, as at test time."""
+  labels = jnp.arange(network.num_classes)
+  return network.energies(params, model_state, x, labels)[0]
+
+
+def is_due(step: Array, every: int) -> Array:
+  """Returns [] bool: whether `step`, counted from 0, ends a period of `every` steps.
+
+  The step is shared by all seeds, so a branch on it stays a branch under vmap.
+  """
+  return (step + 1) % every == 0

@@ -11,16 +11,11 @@ State: params, the network's other variables, Adam's two moments (each as params
 
 from typing import Any
 
-import optax
-
 from ebmjax.methods._gradient import gradient_learner
-from ebmjax.objectives import Objective
-from ebmjax.types import Learner, Network
+from ebmjax.types import Learner, Problem
 
 
-def finetune(
-  network: Network, objective: Objective, tx: optax.GradientTransformation, config: Any
-) -> Learner:
+def finetune(problem: Problem, config: Any) -> Learner:
   """Returns the learner without any protection against forgetting."""
   del config  # it has no hyper-parameters of its own
-  return gradient_learner(network, objective, tx)
+  return gradient_learner(problem)

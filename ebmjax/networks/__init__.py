@@ -9,16 +9,30 @@ import numpy as np
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.networks.capacity import CapacityEnergy
 from ebmjax.networks.cifar10 import ClassifierConv, EnergyConv
 from ebmjax.networks.cifar100 import FEATURES, NormTrunk, load_trunk
 from ebmjax.networks.kept import kept_units, widest
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
-from ebmjax.networks.normalisation import Normalise
+from ebmjax.networks.normalisation import Noise, Normalise, Preparation
 from ebmjax.networks.trunked import with_trunk
 from ebmjax.types import Network, PyTree
 
 NETWORKS = ("ebm", "sbc")
-TRUNKS = ("none", "conv4", "conv5")  # of MNIST, CIFAR-10 and CIFAR-100
+# none, conv4, conv5: of MNIST, CIFAR-10 and CIFAR-100. flat: none, colour images as one
+# long row; the capacity study's networks.
+TRUNKS = ("none", "conv4", "conv5", "flat")
+
+__all__ = [
+  "NETWORKS",
+  "TRUNKS",
+  "Noise",
+  "Normalise",
+  "caches_features",
+  "compute_features",
+  "from_module",
+  "make",
+]
 
 
 def make(
@@ -26,7 +40,7 @@ def make(
   *,
   input_shape: tuple[int, ...],
   num_classes: int,
-  normalise: Normalise | None = None,
+  normalise: Preparation | None = None,
   init_keys: Array | None = None,
   max_labels: int | None = None,
 ) -> Network:
@@ -39,7 +53,10 @@ def make(
   if config.trunk == "conv4":
     return from_module(_conv4(config, num_classes), input_shape, num_classes, normalise)
   has_trunk = config.trunk == "conv5" and not caches_features(config)
-  inputs = FEATURES if has_trunk else math.prod(input_shape)
+  inputs = FEATURES if has_trunk else math.prod(normalise.output_shape(input_shape))
+  if config.trunk == "flat":
+    flat = _flat(config, inputs, num_classes)
+    return from_module(flat, (inputs,), num_classes, normalise)
   network = from_module(
     _mlp(config, inputs, num_classes), (inputs,), num_classes, normalise
   )
@@ -64,7 +81,7 @@ def caches_features(config: Any) -> bool:
 
 
 def compute_features(
-  config: Any, images: np.ndarray, normalise: Normalise, batch: int = 500
+  config: Any, images: np.ndarray, normalise: Preparation, batch: int = 500
 ) -> np.ndarray:
   """Returns [N, 1024] float32: the frozen trunk's features of images [N, 32, 32, 3]."""
   trunk, weights = NormTrunk("native", config.init), load_trunk(config.pretrained)
@@ -78,7 +95,7 @@ def from_module(
   module: nn.Module,
   input_shape: tuple[int, ...],
   num_classes: int,
-  normalise: Normalise | None = None,
+  normalise: Preparation | None = None,
 ) -> Network:
   """Returns pure functions over a Linen module of the form module(x, labels)."""
   normalise = normalise or Normalise()
@@ -117,6 +134,15 @@ def _mlp(config: Any, num_inputs: int, num_classes: int) -> nn.Module:
     mask_off=config.mask_off,
     init_style=config.init,
     **_gate(config),
+  )
+
+
+def _flat(config: Any, num_inputs: int, num_classes: int) -> nn.Module:
+  if config.name == "sbc":
+    outputs = config.label_rows or num_classes
+    return ClassifierMLP(num_inputs, config.hidden, outputs, init_style=config.init)
+  return CapacityEnergy(
+    num_inputs, config.hidden, num_classes, config.init, config.label_rows
   )
 
 

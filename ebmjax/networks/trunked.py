@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ebmjax.networks.cifar100 import NormTrunk
-from ebmjax.networks.normalisation import Normalise
+from ebmjax.networks.normalisation import Preparation
 from ebmjax.types import Network, PyTree
 
 # What training does to the trunk. `batch_statistics` is the released code's: weights
@@ -18,7 +18,7 @@ CONV_MODES = ("batch_statistics", "fixed_statistics", "finetune")
 def with_trunk(
   head: Network,
   trunk: NormTrunk,
-  normalise: Normalise,
+  normalise: Preparation,
   *,
   mode: str,
   weights: PyTree | None,

@@ -38,6 +38,16 @@ def png(figure: "Figure") -> bytes:
   return buffer.getvalue()
 
 
+def svg(figure: "Figure") -> bytes:
+  """Returns the figure as an SVG, the same bytes for the same drawing."""
+  from matplotlib import rc_context
+
+  buffer = io.BytesIO()
+  with rc_context({"svg.hashsalt": "ebmjax"}):  # otherwise names are drawn at random
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+  return buffer.getvalue()
+
+
 def task_colours(figure: "Figure", axes: "Axes", tasks: int) -> list[Any]:
   """Returns a colour per task; beyond the palette they run along a colour bar."""
   if tasks <= len(PALETTE):
@@ -77,7 +87,7 @@ def mean_line(
   mean = values.mean(axis=1)
   if len(steps) == 1:
     style["marker"] = "o"  # a line of one point is invisible
-  axes.plot(steps, mean, markersize=3, linewidth=1.5, **style)
+  axes.plot(steps, mean, **({"markersize": 3, "linewidth": 1.5} | style))
   if values.shape[1] > 1:
     sem = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
     colour = style["color"]

@@ -8,6 +8,7 @@ from ebmjax.streams.build import Stream, build, stack, task_ends
 from ebmjax.streams.schedules import (
   boundary_aware_schedule,
   boundary_free_schedule,
+  joint_schedule,
   task_weights,
 )
 from ebmjax.streams.tasks import TaskSet, make_tasks, shown_images
@@ -18,6 +19,7 @@ __all__ = [
   "boundary_aware_schedule",
   "boundary_free_schedule",
   "build",
+  "joint_schedule",
   "make_tasks",
   "shown_images",
   "stack",
@@ -26,7 +28,8 @@ __all__ = [
 ]
 
 STREAMS = ("split", "permuted")
-SETTINGS = ("boundary_aware", "boundary_free")
+# joint: no stream at all, every task's images at once from the start.
+SETTINGS = ("boundary_aware", "boundary_free", "joint")
 SCENARIOS = ("class", "domain", "task")
 CLASS_ORDERS = ("fixed", "random")
 FIRST_PERMUTATIONS = ("released", "identity", "random")

@@ -4,7 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ebmjax.streams.schedules import boundary_aware_schedule, boundary_free_schedule
+from ebmjax.streams.schedules import (
+  boundary_aware_schedule,
+  boundary_free_schedule,
+  joint_schedule,
+)
 from ebmjax.streams.tasks import TaskSet, make_tasks
 
 
@@ -34,7 +38,7 @@ def build(spec: Any, train_y: np.ndarray, test_y: np.ndarray, *, seed: int) -> S
   return Stream(
     rows=rows,
     tasks=task_of_row.astype(np.int8),
-    horizon=task_of_row.max(axis=1).astype(np.int32),
+    horizon=_horizon(spec, task_of_row),
     labels=tasks.labels,
     permutation=tasks.permutation,
     classes=tasks.classes,
@@ -74,9 +78,17 @@ def _schedule(spec: Any, sizes: list[int], seed: int) -> tuple[np.ndarray, np.nd
     return boundary_free_schedule(
       sizes, epochs=spec.epochs_per_task, batch_size=spec.batch_size, rng=rng
     )
-  return boundary_aware_schedule(
+  schedule = joint_schedule if spec.setting == "joint" else boundary_aware_schedule
+  return schedule(
     sizes, iterations=spec.iterations, batch_size=spec.batch_size, rng=rng
   )
+
+
+def _horizon(spec: Any, tasks: np.ndarray) -> np.ndarray:
+  """Returns [S]: the latest task of each batch; in joint training, the last of all."""
+  if spec.setting == "joint":
+    return np.full(len(tasks), spec.tasks - 1, np.int32)
+  return tasks.max(axis=1).astype(np.int32)
 
 
 def _rows_of_tasks(tasks: TaskSet, y: np.ndarray) -> list[np.ndarray]:

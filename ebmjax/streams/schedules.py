@@ -53,6 +53,22 @@ def boundary_free_schedule(
   return positions, tasks
 
 
+def joint_schedule(
+  sizes: list[int], *, iterations: int, batch_size: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns positions [S, B] within the row's task and tasks [S, B], all tasks at once.
+
+  As many steps as with boundaries, T * iterations; all images of all tasks are
+  reshuffled together at every epoch. The upper target of continual learning.
+  """
+  tasks = np.repeat(np.arange(len(sizes)), sizes)
+  positions = np.concatenate([np.arange(size) for size in sizes])
+  drawn, _ = boundary_aware_schedule(
+    [len(tasks)], iterations=len(sizes) * iterations, batch_size=batch_size, rng=rng
+  )
+  return positions[drawn], tasks[drawn]
+
+
 def task_weights(steps: int, num_tasks: int) -> np.ndarray:
   """Returns [S, T]: the probability of each task at each step, rows summing to 1.
 

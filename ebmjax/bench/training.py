@@ -1,0 +1,34 @@
+"""Times training steps, ours and the peer's."""
+
+import time
+from contextlib import ExitStack
+
+from ebmjax import runner
+from ebmjax.bench import peer
+from ebmjax.bench.cases import Training, make_training
+from ebmjax.bench.measuring import OURS, Rate, Row, interleave, make_row
+from ebmjax.machine import Machine, Setup
+
+
+def ours(setup: Setup, steps: int) -> Rate:
+  """Returns a function that trains `steps` steps and returns how many a second."""
+  machine = Machine(setup)
+  chunk = next(runner.chunks(setup.stream, 0, steps, steps))
+  machine.train(chunk)  # compiles
+
+  def rate() -> float:
+    begun = time.perf_counter()
+    machine.train(chunk)
+    return steps / (time.perf_counter() - begun)
+
+  return rate
+
+
+def measure(case: Training, peer_python: str | None, rounds: int) -> Row:
+  """Returns the case's rates in steps per second, and the ratios of its rounds."""
+  setup = make_training(case)
+  with ExitStack() as until:
+    runners = {OURS: ours(setup, case.steps)}
+    if peer_python:
+      runners |= peer.start(peer_python, setup, "training", case.steps, until)
+    return make_row(case.name, interleave(runners, rounds))

@@ -1,0 +1,50 @@
+"""A quadratic pull towards old weights, each parameter by its importance."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ebmjax.types import PyTree
+
+
+class Anchored(NamedTuple):
+  """What to stay near to, and how much each parameter matters; trees as params."""
+
+  importance: PyTree
+  anchor: PyTree
+
+
+def start(params: PyTree) -> Anchored:
+  """Returns importance 0 everywhere: nothing is held yet."""
+  return Anchored(jax.tree.map(jnp.zeros_like, params), params)
+
+
+def pull(held: Anchored, params: PyTree) -> Array:
+  """Returns []: sum_p importance_p (theta_p - anchor_p)^2."""
+  parts = jax.tree.map(
+    lambda importance, anchor, p: jnp.sum(importance * jnp.square(p - anchor)),
+    held.importance,
+    held.anchor,
+    params,
+  )
+  return sum(jax.tree.leaves(parts), start=jnp.zeros(()))
+
+
+def merge(held: Anchored, importance: PyTree, params: PyTree) -> Anchored:
+  """Returns the one pull that equals two, towards `held` and towards `params`.
+
+  sum_k F_k (theta - theta_k)^2 = A (theta - mu)^2 + const, with A' = A + F and
+  mu' = (A mu + F theta) / A'. Nothing grows with the number of tasks, and nothing
+  cancels at large strengths, as the expanded squares would.
+  """
+
+  def centre(a: Array, mu: Array, f: Array, theta: Array) -> Array:
+    both = a + f
+    # As a step from mu: exact where one of the two weighs nothing.
+    return mu + jnp.where(both > 0, f / jnp.where(both > 0, both, 1), 1) * (theta - mu)
+
+  total = jax.tree.map(jnp.add, held.importance, importance)
+  anchor = jax.tree.map(centre, held.importance, held.anchor, importance, params)
+  return Anchored(total, anchor)

@@ -1,0 +1,134 @@
+r"""Experience replay: a few stored images of old tasks are trained on beside the new.
+
+Li et al. (2022, the rows with a replay buffer), after Chaudhry et al. (2019). From the
+second task on, a step takes its batch and as many distinct images out of the buffer:
+
+    L = a * mean over the batch + b * mean over the replayed rows
+
+With `replay_weights` = by_task, a = 1 / t and b = 1 - 1 / t, t counting tasks from 1:
+the released code's for the classifier and on CIFAR-100. mean: one mean over all rows,
+the released code's for the energy network on MNIST and CIFAR-10. sum: a = b = 1, the
+paper's equation. Both halves go through the network together, and negatives of both
+stand among all classes seen so far, not only among the task's. While nothing is stored
+the method is plain training, to the bit.
+
+At a boundary the `budget` is shared out anew (`buffers.add_task`), by `quota`: equally
+over tasks, as in the released code, or over classes, as the paper words it. What is
+stored are images of the task as they are: where batches are augmented, the replayed
+ones are not (the released code stores each after one random change).
+
+Without boundaries, said by `consolidate_every` > 0 (its size does not matter), every
+batch is offered to a reservoir, which holds a uniform sample of all that was shown.
+There t is not known, and by_task means a = b = 1/2.
+
+State: Adam's, and the buffer: x [budget, ...] as batches hold it, labels, owner and
+rank [budget] int32, and a number; the reservoir has neither owner nor rank.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ebmjax import buffers
+from ebmjax.buffers import Buffer, Drawn, Reservoir
+from ebmjax.methods._gradient import Addition, Move, RowLosses, gradient_learner
+from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+
+REPLAY_WEIGHTS = ("by_task", "mean", "sum")
+_DRAW = 2  # another use of a step's key than the loss's and the tracking's
+
+
+def er(problem: Problem, config: Any) -> Learner:
+  """Returns experience replay, with boundaries or, by a reservoir, without."""
+  if config.consolidate_every:
+    addition = _addition(problem, config)._replace(track=_offer_batch)
+    return gradient_learner(problem, addition)
+
+  def consolidate(
+    own: Buffer, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> Buffer:
+    del params, model_state
+    return buffers.add_task(own, key, view, config.quota)
+
+  addition = _addition(problem, config)._replace(consolidate=consolidate)
+  return gradient_learner(problem, addition)
+
+
+def _addition(problem: Problem, config: Any) -> Addition:
+  no_boundaries = config.consolidate_every > 0
+
+  def init(params: PyTree, model_state: PyTree) -> Buffer | Reservoir:
+    del params, model_state
+    if no_boundaries:
+      return buffers.empty_reservoir(problem.row, config.budget)
+    return buffers.empty_buffer(problem.row, config.budget)
+
+  def loss(
+    own: Buffer | Reservoir,
+    row_losses: RowLosses,
+    params: PyTree,
+    model_state: PyTree,
+    key: Array,
+    batch: Batch,
+  ) -> tuple[Array, PyTree]:
+    def plain() -> tuple[Array, PyTree]:
+      losses, new_state = row_losses(params, model_state, key, batch)
+      return jnp.mean(losses), new_state
+
+    def with_replay() -> tuple[Array, PyTree]:
+      size = batch.y.shape[0]
+      drawn = buffers.draw(jax.random.fold_in(key, _DRAW), own, size)
+      losses, new_state = row_losses(params, model_state, key, joint(batch, drawn))
+      number = None if no_boundaries else batch.task[0] + 1
+      weights = row_weights(config.replay_weights, drawn.valid, number)
+      return jnp.sum(weights * losses), new_state
+
+    # A branch, not a weight of zero: the first task's normalising layers see no other
+    # rows than plain training's.
+    return lax.cond(own.taken > 0, with_replay, plain)
+
+  return Addition(init, loss)
+
+
+def _offer_batch(own: Reservoir, move: Move, key: Array, batch: Batch) -> Reservoir:
+  del move
+  return buffers.offer(own, key, batch.x, batch.y)
+
+
+def joint(batch: Batch, drawn: Drawn) -> Batch:
+  """Returns the batch of 2 B rows: the current ones, then the drawn.
+
+  Where fewer were stored, a current row fills the place, for the sake of the rows that
+  look at the whole batch (its statistics, negatives of the batch); it has no weight.
+  """
+  valid = drawn.valid.reshape(-1, *[1] * (batch.x.ndim - 1))
+  y = jnp.concatenate([batch.y, jnp.where(drawn.valid, drawn.y, batch.y)])
+  # Without boundaries the stored rows may be ahead of the batch's classes.
+  seen = batch.seen | (jnp.bincount(y, length=batch.seen.shape[0]) > 0)
+  return Batch(
+    x=jnp.concatenate([batch.x, jnp.where(valid, drawn.x, batch.x)]),
+    y=y,
+    task=jnp.concatenate([batch.task, jnp.full_like(batch.task, -1)]),
+    seen=seen,
+    negatives=seen,
+    step=batch.step,
+  )
+
+
+def row_weights(mode: str, valid: Array, number: Array | None) -> Array:
+  """Returns weights [2 B] of the joint batch's losses; valid [B] of the drawn rows.
+
+  `number` is that of the task, counted from 1, or None where it is hidden.
+  """
+  size, stored = valid.shape[0], jnp.sum(valid).astype(jnp.float32)
+  if mode == "mean":
+    current, replayed = size / (size + stored), stored / (size + stored)
+  elif mode == "sum":
+    current = replayed = jnp.float32(1)
+  else:
+    current = jnp.float32(0.5) if number is None else 1 / number
+    replayed = 1 - current
+  rest = valid * (replayed / jnp.maximum(stored, 1))
+  return jnp.concatenate([jnp.full(size, current / size), rest])

@@ -1,0 +1,122 @@
+r"""Elastic weight consolidation: old weights are held by their Fisher information.
+
+EWC (Kirkpatrick et al. 2017), one term a finished task k:
+
+    L = L_task + strength / 2 * sum_k sum_p F_{k,p} (theta_p - theta*_{k,p})^2
+
+Online EWC (Schwarz et al. 2018), one running term, faded by `decay` (gamma):
+
+    L = L_task + strength / 2 * decay * sum_p F_p (theta_p - theta*_p)^2,
+    F <- F_task + decay F,  theta* <- theta   at the end of a task
+
+The fading inside the loss beside that of the update is van de Ven's form, from which
+the published strengths come. F is the mean over the task's images, by the recipe
+`config.fisher`: a strength means nothing without it.
+
+Without boundaries Online EWC consolidates every `consolidate_every` steps, F_task being
+the mean over the batches since. Every single step, as the paper words it, has no effect
+at all: the anchor is where the weights are whenever the gradient is taken.
+
+State: Adam's, and importance and anchor, each as params; exact EWC needs no more than
+that for any number of tasks (`_quadratic.merge`). Periodic: a third tree, F so far.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ebmjax.importance import fisher_sum, over_task, scaled
+from ebmjax.methods import _quadratic
+from ebmjax.methods._gradient import (
+  Addition,
+  Move,
+  RowLosses,
+  gradient_learner,
+  is_due,
+)
+from ebmjax.methods._quadratic import Anchored
+from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+
+
+class _Own(NamedTuple):
+  held: Anchored
+  gathered: PyTree  # the Fisher information since the last period, or ()
+
+
+def ewc(problem: Problem, config: Any) -> Learner:
+  """Returns EWC with a term for every finished task."""
+  return gradient_learner(problem, _addition(problem, config, online=False))
+
+
+def online_ewc(problem: Problem, config: Any) -> Learner:
+  """Returns Online EWC, at boundaries or every `config.consolidate_every` steps."""
+  return gradient_learner(problem, _addition(problem, config, online=True))
+
+
+def _addition(problem: Problem, config: Any, *, online: bool) -> Addition:
+  every = config.consolidate_every if online else 0
+  factor = config.strength / 2 * (config.decay if online else 1.0)
+
+  def init(params: PyTree, model_state: PyTree) -> _Own:
+    del model_state
+    gathered = jax.tree.map(jnp.zeros_like, params) if every else ()
+    return _Own(_quadratic.start(params), gathered)
+
+  def loss(
+    own: _Own,
+    row_losses: RowLosses,
+    params: PyTree,
+    model_state: PyTree,
+    key: Array,
+    batch: Batch,
+  ) -> tuple[Array, PyTree]:
+    losses, model_state = row_losses(params, model_state, key, batch)
+    return jnp.mean(losses) + factor * _quadratic.pull(own.held, params), model_state
+
+  def add(held: Anchored, fisher: PyTree, params: PyTree) -> Anchored:
+    if not online:
+      return _quadratic.merge(held, fisher, params)
+    faded = scaled(held.importance, config.decay)
+    return Anchored(jax.tree.map(jnp.add, fisher, faded), params)
+
+  def consolidate(
+    own: _Own, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> _Own:
+    def part(x: Array, y: Array, valid: Array) -> PyTree:
+      return fisher_sum(
+        problem.network, params, model_state, x, y, valid, view.seen, config.fisher
+      )
+
+    total, images, blocks = over_task(part, view, key, config.fisher_samples)
+    terms = blocks if config.fisher == "batch" else images
+    return own._replace(held=add(own.held, scaled(total, 1 / terms), params))
+
+  def track(own: _Own, move: Move, key: Array, batch: Batch) -> _Own:
+    del key
+    everyone = jnp.ones_like(batch.y, bool)
+    found = fisher_sum(
+      problem.network,
+      move.after,
+      move.model_state,
+      batch.x,
+      batch.y,
+      everyone,
+      batch.seen,
+      config.fisher,
+    )
+    terms = 1 if config.fisher == "batch" else batch.y.shape[0]
+    gathered = jax.tree.map(jnp.add, own.gathered, scaled(found, 1 / (terms * every)))
+
+    def close() -> _Own:
+      empty = jax.tree.map(jnp.zeros_like, gathered)
+      return _Own(add(own.held, gathered, move.after), empty)
+
+    return lax.cond(
+      is_due(batch.step, every), close, lambda: own._replace(gathered=gathered)
+    )
+
+  if every:
+    return Addition(init, loss, track)
+  return Addition(init, loss, consolidate=consolidate)

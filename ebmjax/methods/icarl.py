@@ -1,0 +1,260 @@
+r"""iCaRL: exemplars chosen by herding, trained on and told apart by their class means.
+
+Rebuffi et al. (2017), in van de Ven & Tolias's form (2019), from which the published
+rows come. The outputs are sigmoids of z = -E, one a class, and
+
+    L = mean_b sum_{c seen} BCE(z_bc, target_bc),
+    target_bc = sigmoid(z^old_bc / temperature)   for classes seen before this task
+              = [y_b = c]                         for the task's own
+
+z^old being the previous network's, for every row, new or stored. Training data are the
+task's images united with the exemplars. A batch's rows come from the task alone; each
+is replaced by a random exemplar with the exemplars' share of the union,
+
+    probability n_exemplars / (n_task + n_exemplars)
+
+Deviation: the size of a task is not known while it lasts, and n_task is that of the one
+before; in the first task there is nothing to replace by.
+
+At a boundary m = floor(budget / classes seen). Older classes keep their first m; each
+new class gets m by herding over phi(x), the network's features scaled to length 1:
+
+    pick k + 1:  argmin_i || mu - (phi_i + sum_{j <= k} phi_j) / (k + 1) ||
+
+mu being the class's mean of phi, scaled to length 1. The first m of a longer list are
+the list that herding m would give.
+
+A label's energy is the squared distance of phi(x) to the class's mean of exemplars,
+scaled to length 1, under the network as it is now. A class without exemplars is farther
+than any other; while no class has any (the first task), the network's own energies
+stand in.
+
+State: Adam's; exemplars [C, floor(budget / classes of a task), ...] as batches hold
+images, their number [C], the previous network, the classes it knows [C], n_task.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from ebmjax.importance import task_images
+from ebmjax.methods._gradient import (
+  Addition,
+  GradientState,
+  RowLosses,
+  all_energies,
+  gradient_learner,
+)
+from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
+
+_BLOCK = 128  # images at a time
+# Squared distances of vectors of length 1 are at most 4. No larger than needed: reports
+# scale the energies of an image by the largest of them.
+FARTHEST = 8.0
+
+
+class _Own(NamedTuple):
+  exemplars: Array  # [C, most, ...]
+  counts: Array  # [C] int32, the exemplars of each class, the best first
+  old_params: PyTree
+  old_model_state: PyTree
+  known: Array  # [C] bool, the classes of all finished tasks
+  task_size: Array  # [] int32, images of the task that finished last
+
+
+class _Ready(NamedTuple):
+  """A learner's state made ready to answer for many images."""
+
+  params: PyTree
+  model_state: PyTree
+  means: Array  # [C, F], of length 1
+  has_mean: Array  # [C] bool
+
+
+def icarl(problem: Problem, config: Any) -> Learner:
+  """Returns iCaRL, for a classifier; the problem's objective is not used."""
+  network = problem.network
+  per_task = -(-network.num_classes // problem.num_tasks)
+  fewest_seen = max(network.num_classes // problem.num_tasks, 1)  # after a task
+  most = max(config.budget // fewest_seen, 1)
+
+  def init(params: PyTree, model_state: PyTree) -> _Own:
+    classes, row = network.num_classes, problem.row
+    return _Own(
+      exemplars=jnp.zeros((classes, most, *row.shape), row.dtype),
+      counts=jnp.zeros(classes, jnp.int32),
+      old_params=params,
+      old_model_state=model_state,
+      known=jnp.zeros(classes, bool),
+      task_size=jnp.int32(0),
+    )
+
+  def loss(
+    own: _Own,
+    row_losses: RowLosses,
+    params: PyTree,
+    model_state: PyTree,
+    key: Array,
+    batch: Batch,
+  ) -> tuple[Array, PyTree]:
+    del row_losses
+    x, y = of_union(own, key, batch)
+    old = -all_energies(network, own.old_params, own.old_model_state, x)
+    goal = targets(y, old, own.known, config.temperature)
+    labels = jnp.arange(network.num_classes)
+    energies, model_state = network.energies(params, model_state, x, labels, train=True)
+    return binary_loss(-energies, goal, batch.seen), model_state
+
+  def consolidate(
+    own: _Own, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> _Own:
+    del key  # herding leaves nothing to chance
+    exemplars, count = _add_task(
+      own, network, params, model_state, view, config.budget, per_task
+    )
+    return _Own(exemplars, count, params, model_state, view.seen, jnp.sum(view.valid))
+
+  def prepare(state: GradientState) -> _Ready:
+    own = state.own
+    means = _class_means(network, state.params, state.model_state, own)
+    return _Ready(state.params, state.model_state, means, own.counts > 0)
+
+  def energies(state: GradientState | _Ready, x: Array) -> Array:
+    ready = prepare(state) if isinstance(state, GradientState) else state
+
+    def nearest() -> Array:
+      phi = unit(network.features(ready.params, ready.model_state, x))
+      return distances(phi, ready.means, ready.has_mean)
+
+    def plain() -> Array:
+      return all_energies(network, ready.params, ready.model_state, x)
+
+    return lax.cond(jnp.any(ready.has_mean), nearest, plain)
+
+  learner = gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+  return learner._replace(energies=energies, prepare=prepare)
+
+
+def targets(y: Array, old: Array, known: Array, temperature: float) -> Array:
+  """Returns [B, C]: of known classes [C] what the old logits [B, C] say, else y."""
+  soft = jax.nn.sigmoid(old / temperature)
+  return jnp.where(known[None, :], soft, jax.nn.one_hot(y, known.shape[0]))
+
+
+def binary_loss(logits: Array, goal: Array, seen: Array) -> Array:
+  """Returns []: the mean over rows of the sum over seen classes of cross-entropies."""
+  terms = optax.sigmoid_binary_cross_entropy(logits, goal)
+  return jnp.mean(jnp.sum(jnp.where(seen[None, :], terms, 0.0), axis=1))
+
+
+def of_union(own: _Own, key: Array, batch: Batch) -> tuple[Array, Array]:
+  """Returns x [B, ...] and y [B] of the task's images united with the exemplars."""
+  swap_key, which_key = jax.random.split(key)
+  upto = jnp.cumsum(own.counts)
+  number = upto[-1]
+  share = number / jnp.maximum(number + own.task_size, 1)
+  swap = jax.random.bernoulli(swap_key, share, batch.y.shape)
+  which = jax.random.randint(which_key, batch.y.shape, 0, jnp.maximum(number, 1))
+  label = jnp.searchsorted(upto, which, side="right").astype(batch.y.dtype)
+  label = jnp.minimum(label, upto.shape[0] - 1)
+  stored = own.exemplars[label, which - (upto - own.counts)[label]]
+  wide = swap.reshape(-1, *[1] * (batch.x.ndim - 1))
+  return jnp.where(wide, stored, batch.x), jnp.where(swap, label, batch.y)
+
+
+def herd(phi: Array, members: Array, number: Array | int, most: int) -> Array:
+  """Returns picks [L, most]: for each class the rows of phi [N, F] by herding.
+
+  members [L, N] are the rows of each class. `number` picks are made, `most` or fewer;
+  those beyond, or beyond the rows of a class, have no meaning. One
+  product a step serves all classes:
+
+  || (k + 1) mu - S - phi_i ||^2 is least where phi_i . ((k + 1) mu - S) - |phi_i|^2 / 2
+  is greatest, S being the sum of the picks before.
+  """
+  mean = unit(members.astype(phi.dtype) @ phi)  # the scale of a mean does not matter
+  half_square = jnp.sum(jnp.square(phi), axis=1) / 2  # 1/2, but for rows of zeros
+  classes = jnp.arange(members.shape[0])
+
+  def pick(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    total, free, picks = carry
+    scores = ((k + 1) * mean - total) @ phi.T - half_square[None, :]
+    best = jnp.argmax(jnp.where(free, scores, -jnp.inf), axis=1)
+    free = free.at[classes, best].set(False)
+    return total + phi[best], free, picks.at[:, k].set(best.astype(picks.dtype))
+
+  picks = jnp.zeros((members.shape[0], most), jnp.int32)
+  start = (jnp.zeros_like(mean), members, picks)
+  return lax.fori_loop(0, number, pick, start)[2]
+
+
+def distances(phi: Array, means: Array, has_mean: Array) -> Array:
+  """Returns [B, C]: squared distances of phi [B, F] to means [C, F], or FARTHEST."""
+  squares = jnp.sum(jnp.square(phi), axis=1)[:, None]
+  mean_squares = jnp.sum(jnp.square(means), axis=1)[None, :]
+  apart = squares + mean_squares - 2 * phi @ means.T
+  return jnp.where(has_mean[None, :], apart, FARTHEST)
+
+
+def unit(vectors: Array) -> Array:
+  """Returns vectors [..., F] scaled to length 1; zeros stay zeros."""
+  length = jnp.linalg.norm(vectors, axis=-1, keepdims=True)
+  return vectors / jnp.maximum(length, 1e-12)
+
+
+def _add_task(
+  own: _Own,
+  network: Network,
+  params: PyTree,
+  model_state: PyTree,
+  view: TaskView,
+  budget: int,
+  per_task: int,
+) -> tuple[Array, Array]:
+  """Returns exemplars and their counts [C] after a task of at most `per_task` classes.
+
+  The features of the whole task are held at once, [M, F].
+  """
+
+  def phi_of(rows: Array) -> Array:
+    return unit(network.features(params, model_state, task_images(view, rows)))
+
+  classes = own.counts.shape[0]
+  size = jnp.zeros(classes, jnp.int32).at[view.y[view.rows]].add(view.valid)
+  most = own.exemplars.shape[1]
+  number = jnp.minimum(budget // jnp.sum(view.seen), most)
+  # Out-of-range classes fill up: they have no members and are dropped at the end.
+  labels = jnp.nonzero(size, size=per_task, fill_value=classes)[0]
+  members = (view.y[view.rows][None, :] == labels[:, None]) & view.valid[None, :]
+  picks = herd(_in_blocks(phi_of, view.rows), members, number, most)
+  chosen = lax.map(lambda rows: task_images(view, view.rows[rows]), picks)
+  count = jnp.minimum(jnp.where(size > 0, size, own.counts), number)
+  return own.exemplars.at[labels].set(chosen, mode="drop"), count
+
+
+def _class_means(
+  network: Network, params: PyTree, model_state: PyTree, own: _Own
+) -> Array:
+  """Returns [C, F]: each class's mean of its exemplars' features, of length 1."""
+
+  def one(of_class: tuple[Array, Array]) -> Array:
+    images, count = of_class
+    places = jnp.arange(images.shape[0])
+    phi = _in_blocks(
+      lambda places: unit(network.features(params, model_state, images[places])),
+      places,
+    )
+    return unit(jnp.sum(jnp.where((places < count)[:, None], phi, 0.0), axis=0))
+
+  return lax.map(one, (own.exemplars, own.counts))
+
+
+def _in_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
+  """Returns function(rows) [N, F] of rows [N], some at a time."""
+  padded = jnp.pad(rows, (0, -rows.shape[0] % _BLOCK)).reshape(-1, _BLOCK)
+  found = lax.map(function, padded)
+  return found.reshape(-1, found.shape[-1])[: rows.shape[0]]

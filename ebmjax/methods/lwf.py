@@ -1,0 +1,122 @@
+r"""Learning without forgetting: the old network's answers on new data are kept.
+
+Li and Hoiem (2016), in the form of van de Ven and Tolias (2019), at task t:
+
+    L = 1/t L_task + (1 - 1/t) KD
+    KD = -T^2 mean_b sum_c q_{b,c} log p_{b,c}
+    q = softmax(-E_old / T) over the classes seen when the old network was kept
+    p = softmax(-E / T)     over the classes seen now
+
+q is 0 for the classes that came later while p normalises over them too: the new classes
+are pushed down on their own data. Over the old classes alone it is another method. The
+old network sees the current batch, in test mode. `distillation` = mean divides KD by
+the number of classes seen now, as the code behind the published MNIST figures did.
+
+The first task is plain training. Without boundaries the network is kept every
+`consolidate_every` steps, with weights of 1/2 each once there is an old one.
+
+State: Adam's, and the old network (parameters, other variables) and its classes [C].
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ebmjax.methods._gradient import (
+  Addition,
+  Move,
+  RowLosses,
+  all_energies,
+  gradient_learner,
+  is_due,
+)
+from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+
+DISTILLATIONS = ("sum", "mean")
+
+
+class _Old(NamedTuple):
+  params: PyTree
+  model_state: PyTree
+  classes: Array  # [C] bool, seen when it was kept; none before the first time
+
+
+def lwf(problem: Problem, config: Any) -> Learner:
+  """Returns LwF, at boundaries or every `config.consolidate_every` steps."""
+  network, every = problem.network, config.consolidate_every
+
+  def init(params: PyTree, model_state: PyTree) -> _Old:
+    return _Old(params, model_state, jnp.zeros(network.num_classes, bool))
+
+  def distilled(old: _Old, energies: Array, batch: Batch) -> Array:
+    """Returns KD []."""
+    # Without boundaries, what counts as seen may fall back behind the old classes.
+    seen = batch.seen | old.classes
+    answers = all_energies(network, old.params, old.model_state, batch.x)
+    losses = distil(energies, answers, old.classes, seen, config.temperature)
+    share = 1 / jnp.sum(seen) if config.distillation == "mean" else 1.0
+    return share * jnp.mean(losses)
+
+  def task_weight(old: _Old, batch: Batch) -> Array:
+    """Returns [], what the task's own loss weighs."""
+    weight = 0.5 if every else 1 / jnp.maximum(batch.task[0] + 1, 1)
+    return jnp.where(jnp.any(old.classes), weight, 1.0)
+
+  def loss(
+    old: _Old,
+    row_losses: RowLosses,
+    params: PyTree,
+    model_state: PyTree,
+    key: Array,
+    batch: Batch,
+  ) -> tuple[Array, PyTree]:
+    del row_losses  # one pass over all labels serves both terms
+    labels = jnp.arange(network.num_classes)
+    energies, model_state = network.energies(
+      params, model_state, batch.x, labels, train=True
+    )
+
+    def candidates(labels: Array) -> tuple[Array, PyTree]:
+      return jnp.take_along_axis(energies, labels, axis=1), model_state
+
+    losses, model_state = problem.objective(candidates, key, batch)
+    weight = task_weight(old, batch)
+    kept = distilled(old, energies, batch)
+    return weight * jnp.mean(losses) + (1 - weight) * kept, model_state
+
+  def track(old: _Old, move: Move, key: Array, batch: Batch) -> _Old:
+    del key
+    new = _Old(move.after, move.model_state, old.classes | batch.seen)
+    return lax.cond(is_due(batch.step, every), lambda: new, lambda: old)
+
+  def consolidate(
+    old: _Old, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> _Old:
+    del old, key
+    return _Old(params, model_state, view.seen)
+
+  if every:
+    return gradient_learner(problem, Addition(init, loss, track))
+  return gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+
+
+def distil(
+  energies: Array, old_energies: Array, old: Array, seen: Array, temperature: float
+) -> Array:
+  """Returns losses [B]: T^2 times the cross-entropy of p under the old network's q.
+
+  From energies [B, C] of both networks; q lives on the classes `old` [C] bool, p on
+  `seen` [C] bool, and a class of neither has no gradient.
+  """
+  q = jax.nn.softmax(_among(-old_energies / temperature, old))
+  log_p = jax.nn.log_softmax(_among(-energies / temperature, seen))
+  terms = jnp.where(old[None, :], q * log_p, 0.0)
+  return -(temperature**2) * jnp.sum(terms, axis=1)
+
+
+def _among(scores: Array, classes: Array) -> Array:
+  """Returns scores [B, C], those of other classes as good as minus infinity."""
+  # A large finite number in place of infinity keeps the gradient free of NaN.
+  return jnp.where(classes[None, :], scores, jnp.finfo(scores.dtype).min)

@@ -1,0 +1,143 @@
+r"""Memory aware synapses: weights are held by how much the outputs depend on them.
+
+Aljundi et al. (2018), f being the outputs -E(x, c) of the classes c seen so far:
+
+    L = L_task + strength * sum_p Omega_p (theta_p - theta*_p)^2
+    Omega_p <- Omega_p + importance_p,  theta* <- theta   at the end of a task
+    importance_p = mean over images of |d/dtheta_p sum_c f_c(x)^2|          (per_row)
+    importance_p = mean over blocks of 128 images of
+                   |d/dtheta_p mean over images and classes of f_c(x)^2|    (batch)
+
+`importance` = per_row is the definition; batch is the form behind the published figure
+(Hsu et al. 2018): gradients of opposite signs cancel within a block, so Omega is
+smaller and a strength means nothing without it. Labels are not used.
+
+Energies count as they are. A classifier's logits have a level that training sets, but
+an energy may be shifted by any function of the image without changing a prediction, and
+the squares see that shift: Omega then also holds the energies' absolute level.
+
+Without boundaries it consolidates every `consolidate_every` steps, the importance being
+the mean over the batches since. Every single step has no effect at all: the anchor is
+where the weights are whenever the gradient is taken.
+
+State: Adam's, and Omega and theta*, each as params. Periodic: a third tree, the
+importance so far.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ebmjax.importance import over_task, scaled, sum_over_rows
+from ebmjax.methods import _quadratic
+from ebmjax.methods._gradient import (
+  Addition,
+  Move,
+  RowLosses,
+  all_energies,
+  gradient_learner,
+  is_due,
+)
+from ebmjax.methods._quadratic import Anchored
+from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
+
+IMPORTANCES = ("batch", "per_row")
+
+
+class _Own(NamedTuple):
+  held: Anchored  # Omega and theta*
+  gathered: PyTree  # the importance since the last period, or ()
+
+
+def mas(problem: Problem, config: Any) -> Learner:
+  """Returns MAS, at boundaries or every `config.consolidate_every` steps."""
+  every, per_row = config.consolidate_every, config.importance == "per_row"
+
+  def init(params: PyTree, model_state: PyTree) -> _Own:
+    del model_state
+    gathered = jax.tree.map(jnp.zeros_like, params) if every else ()
+    return _Own(_quadratic.start(params), gathered)
+
+  def loss(
+    own: _Own,
+    row_losses: RowLosses,
+    params: PyTree,
+    model_state: PyTree,
+    key: Array,
+    batch: Batch,
+  ) -> tuple[Array, PyTree]:
+    losses, model_state = row_losses(params, model_state, key, batch)
+    held = config.strength * _quadratic.pull(own.held, params)
+    return jnp.mean(losses) + held, model_state
+
+  def close(own: _Own, importance: PyTree, params: PyTree) -> _Own:
+    omega = jax.tree.map(jnp.add, own.held.importance, importance)
+    return own._replace(held=Anchored(omega, params))
+
+  def consolidate(
+    own: _Own, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> _Own:
+    def part(x: Array, y: Array, valid: Array) -> PyTree:
+      del y
+      return importance_sum(
+        problem.network, params, model_state, x, valid, view.seen, config.importance
+      )
+
+    total, images, blocks = over_task(part, view, key)
+    return close(own, scaled(total, 1 / (images if per_row else blocks)), params)
+
+  def track(own: _Own, move: Move, key: Array, batch: Batch) -> _Own:
+    del key
+    found = importance_sum(
+      problem.network,
+      move.after,
+      move.model_state,
+      batch.x,
+      jnp.ones_like(batch.y, bool),
+      batch.seen,
+      config.importance,
+    )
+    terms = batch.y.shape[0] if per_row else 1
+    gathered = jax.tree.map(jnp.add, own.gathered, scaled(found, 1 / (terms * every)))
+
+    def end_period() -> _Own:
+      empty = jax.tree.map(jnp.zeros_like, gathered)
+      return close(own, gathered, move.after)._replace(gathered=empty)
+
+    return lax.cond(
+      is_due(batch.step, every), end_period, lambda: own._replace(gathered=gathered)
+    )
+
+  if every:
+    return gradient_learner(problem, Addition(init, loss, track))
+  return gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+
+
+def importance_sum(
+  network: Network,
+  params: PyTree,
+  model_state: PyTree,
+  x: Array,
+  valid: Array,
+  seen: Array,
+  kind: str,
+) -> PyTree:
+  """Returns importance, a tree as params: a sum over the valid [B] rows (per_row).
+
+  Or one term for all of them together (batch). Outputs: those of the classes `seen`.
+  """
+
+  def norms(params: PyTree, rows: PyTree) -> Array:
+    """Returns [B], the sum of the squared outputs, 0 where a row does not count."""
+    x, valid = rows
+    outputs = all_energies(network, params, model_state, x)
+    counted = valid[:, None] & seen[None, :]
+    return jnp.sum(jnp.where(counted, jnp.square(outputs), 0.0), axis=1)
+
+  if kind == "per_row":
+    return sum_over_rows(norms, params, (x, valid), 1)
+  count = jnp.maximum(jnp.sum(valid) * jnp.sum(seen), 1)
+  mean = jax.grad(lambda p: jnp.sum(norms(p, (x, valid))) / count)(params)
+  return jax.tree.map(jnp.abs, mean)

@@ -1,0 +1,54 @@
+"""The energy network of the capacity study: a label gates what an image excites."""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax import Array
+
+from ebmjax.networks.gates import gated_relu_readout
+from ebmjax.networks.heads import EnergyHead, select
+from ebmjax.networks.initialisers import dense
+
+
+class CapacityEnergy(nn.Module):
+  """E(x, y) = w . relu(relu(W x + a) * s_y) + b with s_y = V e_y + c.
+
+  Deviation: the paper's text does not show the layer V on the label's embedding e_y,
+  nor that the table of embeddings has 1000 rows while ten labels are in use. Both are
+  inferred from the published numbers of parameters, which this form meets exactly.
+  """
+
+  num_inputs: int
+  hidden: int
+  num_classes: int  # labels 0 to num_classes - 1 may be asked for
+  init_style: str = "pytorch"
+  label_rows: int = 0  # of the table of embeddings; 0: as many as classes
+
+  def setup(self) -> None:
+    rows = self.label_rows or self.num_classes
+    self.layer = dense(self.hidden, self.num_inputs, self.init_style)
+    normal = nn.initializers.normal(1.0)
+    self.embedding = self.param("embedding", normal, (rows, self.hidden))
+    self.label_layer = dense(self.hidden, self.hidden, self.init_style)
+    self.head = EnergyHead(self.hidden, self.init_style)
+
+  def __call__(self, x: Array, labels: Array) -> Array:
+    """Returns energies [B, K] for labels [B, K], or [B, L] for labels [L]."""
+    if labels.ndim == 1:
+      return self._shared(x, labels)
+    # Rows of a batch ask for the same few classes over and over: the label's layer sees
+    # each class once, not once for every row.
+    return select(self._shared(x, jnp.arange(self.num_classes)), labels)
+
+  def features(self, x: Array) -> Array:
+    """Returns [B, F]: the label-free part, rectified."""
+    return jax.nn.relu(self.layer(x))
+
+  def _shared(self, x: Array, labels: Array) -> Array:
+    """Returns energies [B, L] for labels [L], as one matrix product.
+
+    relu(relu(a) s) = relu(a) relu(s), so the [B, L, F] products never exist.
+    """
+    s = jax.nn.relu(self.label_layer(self.embedding[labels]))
+    w, b = self.head()
+    return gated_relu_readout(self.layer(x), s, w, nonnegative=True) + b

@@ -1,0 +1,76 @@
+"""The speed benchmark of inference runs, and its plain form is the same network."""
+
+import jax
+import numpy as np
+import pytest
+
+from ebmjax import runner
+from ebmjax.bench import cases, inference, peer
+from ebmjax.bench.tables import table
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+SMALL = (("network.hidden", 24), ("stream.batch_size", 16), ("eval.batch_size", 10))
+PLAIN = cases.Inference("tiny", "permmnist.py", "plain", 3, 2, SMALL)
+
+
+@pytest.fixture(autouse=True)
+def few_images(monkeypatch):
+  monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
+  monkeypatch.setattr(cases, "_FEWER", 1_600)
+
+
+def make_state(setup):
+  states = runner.make_init(setup.learner, setup.driver)(setup.tables.key)
+  return jax.tree.map(lambda leaf: leaf[0], states)
+
+
+@pytest.mark.parametrize("form", peer.FORMS)
+@pytest.mark.parametrize("config", ["permmnist.py", "cifar100.py:fixed"])
+def test_the_plain_form_gives_our_energies(config, form):
+  """One gated layer, and two with masks of which ours computes the kept units."""
+  setup = cases.make_inference(PLAIN._replace(config=config))
+  state, x = make_state(setup), setup.test_images.x[:5]
+  learner = setup.learner
+  expected = jax.jit(lambda s, x: learner.energies(learner.prepare(s), x))(state, x)
+  plain = inference.make_plain_energies(setup.config.network, form)
+  found = jax.jit(plain)(state, x)
+  assert found.shape == (5, 100)
+  np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("config", ["permmnist.py", "cifar100.py:fixed"])
+def test_measures_ours_against_the_plain_form(config):
+  row = inference.measure(PLAIN._replace(config=config), None, rounds=2)
+  names = ["ebmjax", "plain_pass_per_label", "plain_shared"]
+  assert list(row["rate"]) == names and list(row["ratio"]) == names[1:]
+  assert all(spread["min"] > 0 for spread in row["rate"].values())
+  assert "| ratio, plain pass per label |" in table([row])
+
+
+@pytest.mark.parametrize("config", ["splitmnist.py", "cifar10.py"])
+def test_measures_the_ebm_s_time_over_the_classifier_s(config, monkeypatch):
+  case = PLAIN._replace(config=config, rival="sbc", rival_blocks=3)
+  real, networks = inference.ours, []
+
+  def ours(setup, blocks):
+    networks.append(setup.config.network.name)
+    assert real(setup, blocks)() > 0
+    return lambda: {"ebm": 200.0, "sbc": 300.0}[setup.config.network.name]
+
+  monkeypatch.setattr(inference, "ours", ours)
+  row = inference.measure(case, "no-such-python", rounds=2)  # no peer is asked
+  assert networks == ["ebm", "sbc"]
+  assert table([row]).splitlines()[0] == (
+    "| benchmark | EBM | SBC | time, EBM over SBC |"
+  )
+  assert table([row]).endswith("| tiny | 200 | 300 | **1.50** (1.50 to 1.50) |")
+
+
+def test_other_columns_start_another_table():
+  def row(*names):
+    spread = {"median": 1.0, "min": 1.0, "max": 1.0}
+    return {"case": "x", "rate": dict.fromkeys(names, spread), "ratio": {}}
+
+  text = table([row("ebm", "sbc"), row("ebm", "sbc"), row("ebmjax")])
+  assert [len(part.splitlines()) for part in text.split("\n\n")] == [4, 3]

@@ -1,0 +1,46 @@
+"""The PyTorch peer makes its steps, where an interpreter with torch is at hand."""
+
+import os
+
+import pytest
+
+from ebmjax.bench import cases, inference, peer, training
+
+PYTHON = os.environ.get("EBMJAX_TORCH_PYTHON", "")
+SMALL = (("network.hidden", 8), ("stream.batch_size", 16), ("eval.batch_size", 10))
+
+pytestmark = [
+  pytest.mark.skipif(
+    not PYTHON, reason="EBMJAX_TORCH_PYTHON, a Python that has torch, is unset"
+  ),
+  pytest.mark.usefixtures("quick_compilation"),
+]
+
+
+@pytest.fixture(autouse=True)
+def few_images(monkeypatch):
+  monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
+  monkeypatch.setattr(cases, "_FEWER", 1_600)
+
+
+@pytest.mark.parametrize(
+  "config", ["splitmnist.py:boundary_free", "cifar100.py", "cifar100.py:fixed,sbc"]
+)
+def test_training_has_a_ratio_for_every_form(config):
+  case = cases.Training("tiny", config, 2, SMALL)
+  row = training.measure(case, PYTHON, rounds=1)
+  assert set(row["ratio"]) == set(peer.FORMS)
+  assert all(spread["min"] > 0 for spread in row["rate"].values())
+
+
+@pytest.mark.parametrize("network", ["", ":sbc"])
+def test_both_memory_formats_of_images_are_timed(network):
+  case = cases.Training("tiny", f"cifar10.py{network}", 1, SMALL)
+  row = training.measure(case, PYTHON, rounds=1)
+  assert len(row["formats"]) == 2 * len(peer.FORMS)
+
+
+def test_inference_has_a_ratio_for_every_form():
+  case = cases.Inference("tiny", "cifar100.py:fixed", "plain", 2, 1, SMALL)
+  row = inference.measure(case, PYTHON, rounds=1)
+  assert set(peer.FORMS) < set(row["ratio"])

@@ -1,0 +1,80 @@
+"""Every method through the whole program: at boundaries, without them, and resumed."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ebmjax import experiment
+from ebmjax.methods import METHODS
+from ebmjax.report import plots
+from ebmjax.validation import _PERIODIC
+from tests.helpers import PERMUTED, SPLIT, make_config, read_results, write_idx
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+BASELINES = [method for method in METHODS if method != "finetune"]
+ON_ENERGIES = [method for method in BASELINES if method != "icarl"]
+TIMINGS = ("wall_time", "steps_per_second", "seconds_to_first_chunk")
+
+
+@pytest.fixture(autouse=True)
+def no_plots(monkeypatch):
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory) -> Path:
+  return write_idx(tmp_path_factory.mktemp("data"))
+
+
+def run(config: str, data_dir: Path, workdir: Path, **changes) -> dict:
+  made = make_config(config, data_dir, method__draws=2, **changes)
+  if made.method.name in ("er", "icarl"):
+    made.method.budget = 40
+  experiment.run(made, workdir)
+  results = read_results(workdir)
+  for timing in TIMINGS:
+    del results["facts"][timing]
+  return results
+
+
+@pytest.mark.parametrize("method", BASELINES)
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(method, data_dir, tmp_path):
+  """The last checkpoint that is left is the one of the boundary, consolidated."""
+  config = f"{SPLIT}:{method},sbc,smoke"
+  whole = run(config, data_dir, tmp_path / "run", seeds=2)
+  assert whole["config"]["method"]["name"] == method
+  boundary, end = sorted(int(p.name) for p in (tmp_path / "run/checkpoints").iterdir())
+  assert end == whole["facts"]["steps"] == 2 * boundary
+  shutil.rmtree(tmp_path / "run" / "checkpoints" / str(end))
+  (tmp_path / "run" / "results.json").unlink()
+  assert run(config, data_dir, tmp_path / "run", seeds=2) == whole
+
+
+@pytest.mark.parametrize("method", ON_ENERGIES)
+def test_on_the_energy_network(method, data_dir, tmp_path):
+  results = run(f"{PERMUTED}:{method},smoke", data_dir, tmp_path, eval__every=6)
+  assert results["config"]["network"]["name"] == "ebm"
+  assert results["average_accuracy"]["n"] == 1
+
+
+@pytest.mark.parametrize("method", [*_PERIODIC, "bgd"])
+def test_without_boundaries(method, data_dir, tmp_path):
+  results = run(f"{SPLIT}:boundary_free,{method},sbc,smoke", data_dir, tmp_path)
+  assert results["config"]["stream"]["setting"] == "boundary_free"
+  assert (results["config"]["method"]["consolidate_every"] > 0) == (method != "bgd")
+
+
+@pytest.mark.parametrize("variants", ["joint", "joint,sbc"])
+def test_all_tasks_at_once(variants, data_dir, tmp_path):
+  results = run(f"{SPLIT}:{variants},smoke", data_dir, tmp_path)
+  assert results["facts"]["steps"] == 24
+  # Both tasks are asked, and all classes are candidates, from the start.
+  assert None not in results["accuracy_matrix"][0][0]
+
+
+@pytest.mark.parametrize("method", ["lwf", "mas", "icarl"])
+def test_the_source_s_protocol(method, data_dir, tmp_path):
+  results = run(f"{SPLIT}:{method},sbc,source,smoke", data_dir, tmp_path)
+  assert results["config"]["optimiser"]["learning_rate"] == 1e-3
