@@ -13,6 +13,8 @@ from ebmjax.methods.bgd import bgd, shrink
 from ebmjax.types import Batch, Network, Problem
 from tests.test_methods import SIZE, batch_at, make, view_of
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 SBC = ("sbc", "ce", "all_seen")
 
 

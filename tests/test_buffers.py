@@ -12,6 +12,8 @@ from ebmjax import buffers
 from ebmjax.buffers import Buffer, Reservoir
 from ebmjax.types import TaskView
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 BUDGET, CLASSES, PIXELS, ROWS = 20, 8, 3, 60
 ROW = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
 

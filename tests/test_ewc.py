@@ -15,6 +15,8 @@ from ebmjax.methods import _quadratic
 from tests.helpers import assert_same_bits
 from tests.test_methods import CLASSES, PIXELS, SIZE, batch_at, make, view_of
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 SBC = ("sbc", "ce", "all_seen")
 STRENGTH, DECAY = 30.0, 0.25
 

@@ -15,6 +15,8 @@ from ebmjax.types import Network, Problem
 from tests.helpers import assert_same_bits
 from tests.test_methods import CLASSES, SIZE, batch_at, make, view_of
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 SBC = ("sbc", "ce", "all_seen")
 EBM = ("ebm", "contrastive", "one_of_task")
 TEMPERATURE = 3.0

@@ -12,6 +12,8 @@ import pytest
 from tests.helpers import assert_same_bits
 from tests.test_methods import CLASSES, SIZE, batch_at, make, view_of
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 SBC, EBM = ("sbc", "ce", "all_seen"), ("ebm", "contrastive", "one_of_task")
 KINDS = ("batch", "per_row")
 both_kinds = pytest.mark.parametrize("kind", KINDS)

@@ -1,5 +1,6 @@
 """One battery for every method: a new one is tested by being in the table."""
 
+import functools
 from typing import Any
 
 import chex
@@ -15,6 +16,8 @@ from ebmjax.config import default
 from ebmjax.methods import METHODS
 from ebmjax.types import Batch, Learner, Problem, TaskView
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 PIXELS, CLASSES, SIZE = 12, 4, 16
 # (method, network, objective, negatives): each method on each network it serves.
 CASES = [("finetune", "ebm", "joint_pairs", "repaired")]
@@ -29,15 +32,18 @@ CASES += [
   )
   if (method, network) != ("icarl", "ebm")
 ]
+STEADY, SLOW, WHOLE = (optax.sgd(rate) for rate in (0.1, 0.01, 1.0))
+_ADAM = optax.adam(3e-3)
 battery = pytest.mark.parametrize("case", CASES, ids="-".join)
 
 
+@functools.cache  # the same functions again: nothing is compiled twice
 def make(case: tuple[str, str, str, str], tx: Any = None, **changes: Any) -> Learner:
   method, name, objective, negatives = case
   config = default()
   config.network.update({"name": name, "hidden": 24})
   network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
-  tx = tx or optax.adam(3e-3)
+  tx = tx or _ADAM
   config.method.update({"name": method, "budget": 12, "std_init": 0.05, **changes})
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   problem = Problem(network, objectives.make(objective, negatives), tx, row, 2)
@@ -88,7 +94,7 @@ def train(learner: Learner, state: Any, steps: int, compiled: bool = True) -> An
 
 @battery
 def test_compiled_equals_eager(case):
-  learner = make(case, optax.sgd(0.1))
+  learner = make(case, STEADY)
   state = jax.jit(learner.init)(jax.random.key(0))
   one, two = (train(learner, state, 1, compiled) for compiled in (True, False))
   chex.assert_trees_all_close(one, two, rtol=1e-5, atol=1e-6)
@@ -96,7 +102,7 @@ def test_compiled_equals_eager(case):
 
 @battery
 def test_seeds_side_by_side_equal_seeds_in_turn(case):
-  learner = make(case, optax.sgd(0.1))
+  learner = make(case, STEADY)
   keys = jax.random.split(jax.random.key(0), 3)
   batch = batch_at(0)
 
@@ -132,7 +138,7 @@ def test_consolidating_keeps_structure_shape_and_type(case):
 @battery
 def test_it_goes_on_after_a_boundary(case):
   """Two boundaries, steps between, all finite; compiled and eager alike."""
-  learner = make(case, optax.sgd(0.01))
+  learner = make(case, SLOW)
   state = train(learner, jax.jit(learner.init)(jax.random.key(0)), 3)
   for task in (0, 1):
     key = jax.random.key(50 + task)
@@ -150,7 +156,7 @@ def test_it_goes_on_after_a_boundary(case):
 @battery
 def test_the_second_step_does_not_compile_again(case):
   learner = make(case)
-  step: Any = jax.jit(learner.step)
+  step: Any = jax.jit(lambda *given: learner.step(*given))  # a cache of its own
   state = jax.jit(learner.init)(jax.random.key(0))
   for i in range(3):
     state, _ = step(state, jax.random.key(i), batch_at(i))
@@ -172,7 +178,7 @@ def test_a_batch_of_one_class_changes_nothing_but_moments(case):
   """No negative, no gradient: plain SGD must leave every parameter as it is."""
   if case[0] == "icarl":
     pytest.skip("a sigmoid's cross-entropy has a gradient for a single class, too")
-  learner = make(case, optax.sgd(1.0))
+  learner = make(case, WHOLE)
   batch = batch_at(0, labels=(1,))
   if case[3] in ("one_of_task", "all_seen"):
     only = jnp.arange(CLASSES) == 1
@@ -208,7 +214,7 @@ def test_no_key_is_used_twice(case):
 
 def test_contrastive_learning_leaves_absent_classes_embeddings_alone():
   """Old classes are not suppressed: only the two labels' rows get a gradient."""
-  learner = make(("finetune", "ebm", "contrastive", "one_of_batch"), optax.sgd(1.0))
+  learner = make(("finetune", "ebm", "contrastive", "one_of_batch"), WHOLE)
   state = learner.init(jax.random.key(0))
   after = train(learner, state, 5)
   before, now = (
@@ -220,7 +226,7 @@ def test_contrastive_learning_leaves_absent_classes_embeddings_alone():
 
 def test_cross_entropy_pushes_seen_classes_down():
   """The mechanism of forgetting: a seen class absent from the batch loses its bias."""
-  learner = make(("finetune", "sbc", "ce", "all_seen"), optax.sgd(1.0))
+  learner = make(("finetune", "sbc", "ce", "all_seen"), WHOLE)
   state = learner.init(jax.random.key(0))
   batch = batch_at(0)._replace(seen=jnp.arange(CLASSES) < 3)
   after, _ = learner.step(state, jax.random.key(0), batch)

@@ -12,6 +12,8 @@ import pytest
 from tests.helpers import assert_same_bits
 from tests.test_methods import CLASSES, batch_at, make, view_of
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 SBC = ("sbc", "ce", "all_seen")
 RATE, STRENGTH, DAMPING = 1e-2, 5.0, 1e-3
 STEPS = 5
