@@ -1,12 +1,14 @@
 """A quadratic pull towards old weights, each parameter by its importance."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.types import PyTree
+from ebmjax.methods._gradient import RowLosses
+from ebmjax.types import Batch, PyTree
 
 
 class Anchored(NamedTuple):
@@ -30,6 +32,26 @@ def pull(held: Anchored, params: PyTree) -> Array:
     params,
   )
   return sum(jax.tree.leaves(parts), start=jnp.zeros(()))
+
+
+def loss(factor: float) -> Callable[..., tuple[Array, PyTree]]:
+  """Returns the loss of an `Addition` whose state has the field `held`.
+
+  The task's, plus `factor` times the pull.
+  """
+
+  def pulled(
+    own: Any,
+    row_losses: RowLosses,
+    params: PyTree,
+    model_state: PyTree,
+    key: Array,
+    batch: Batch,
+  ) -> tuple[Array, PyTree]:
+    losses, model_state = row_losses(params, model_state, key, batch)
+    return jnp.mean(losses) + factor * pull(own.held, params), model_state
+
+  return pulled
 
 
 def merge(held: Anchored, importance: PyTree, params: PyTree) -> Anchored:

@@ -32,7 +32,6 @@ from ebmjax.methods import _quadratic
 from ebmjax.methods._gradient import (
   Addition,
   Move,
-  RowLosses,
   gradient_learner,
   is_due,
 )
@@ -57,23 +56,12 @@ def online_ewc(problem: Problem, config: Any) -> Learner:
 
 def _addition(problem: Problem, config: Any, *, online: bool) -> Addition:
   every = config.consolidate_every if online else 0
-  factor = config.strength / 2 * (config.decay if online else 1.0)
+  loss = _quadratic.loss(config.strength / 2 * (config.decay if online else 1.0))
 
   def init(params: PyTree, model_state: PyTree) -> _Own:
     del model_state
     gathered = jax.tree.map(jnp.zeros_like, params) if every else ()
     return _Own(_quadratic.start(params), gathered)
-
-  def loss(
-    own: _Own,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
-  ) -> tuple[Array, PyTree]:
-    losses, model_state = row_losses(params, model_state, key, batch)
-    return jnp.mean(losses) + factor * _quadratic.pull(own.held, params), model_state
 
   def add(held: Anchored, fisher: PyTree, params: PyTree) -> Anchored:
     if not online:

@@ -35,7 +35,6 @@ from ebmjax.methods import _quadratic
 from ebmjax.methods._gradient import (
   Addition,
   Move,
-  RowLosses,
   all_energies,
   gradient_learner,
   is_due,
@@ -54,23 +53,12 @@ class _Own(NamedTuple):
 def mas(problem: Problem, config: Any) -> Learner:
   """Returns MAS, at boundaries or every `config.consolidate_every` steps."""
   every, per_row = config.consolidate_every, config.importance == "per_row"
+  loss = _quadratic.loss(config.strength)
 
   def init(params: PyTree, model_state: PyTree) -> _Own:
     del model_state
     gathered = jax.tree.map(jnp.zeros_like, params) if every else ()
     return _Own(_quadratic.start(params), gathered)
-
-  def loss(
-    own: _Own,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
-  ) -> tuple[Array, PyTree]:
-    losses, model_state = row_losses(params, model_state, key, batch)
-    held = config.strength * _quadratic.pull(own.held, params)
-    return jnp.mean(losses) + held, model_state
 
   def close(own: _Own, importance: PyTree, params: PyTree) -> _Own:
     omega = jax.tree.map(jnp.add, own.held.importance, importance)

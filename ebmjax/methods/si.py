@@ -27,7 +27,6 @@ from ebmjax.methods import _quadratic
 from ebmjax.methods._gradient import (
   Addition,
   Move,
-  RowLosses,
   gradient_learner,
   is_due,
 )
@@ -44,23 +43,11 @@ class _Own(NamedTuple):
 
 def si(problem: Problem, config: Any) -> Learner:
   """Returns SI, at boundaries or every `config.consolidate_every` steps."""
-  every = config.consolidate_every
+  every, loss = config.consolidate_every, _quadratic.loss(config.strength)
 
   def init(params: PyTree, model_state: PyTree) -> _Own:
     del model_state
     return _Own(_quadratic.start(params), jax.tree.map(jnp.zeros_like, params))
-
-  def loss(
-    own: _Own,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
-  ) -> tuple[Array, PyTree]:
-    losses, model_state = row_losses(params, model_state, key, batch)
-    held = config.strength * _quadratic.pull(own.held, params)
-    return jnp.mean(losses) + held, model_state
 
   def close(own: _Own, params: PyTree) -> _Own:
     def grow(omega: Array, anchor: Array, path: Array, p: Array) -> Array:
