@@ -45,7 +45,7 @@ def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
     timing["wall_time"] = time.perf_counter() - started
     return reporting.write(
       folder.path,
-      _history(setup, folder.evaluations()),
+      reporting.make_history(folder.evaluations(), setup.class_names, setup.seeds),
       config.to_dict(),
       facts | describe_parts(setup) | timing,
       folder.scalars(),
@@ -161,19 +161,6 @@ def _announce(setup: Setup, facts: dict[str, Any]) -> None:
     parts["steps"],
     ", ".join(map(str, setup.seeds)),
     setup.driver,
-  )
-
-
-def _history(setup: Setup, records: list[Record]) -> reporting.History:
-  """Returns the evaluations of a run as arrays with a leading axis [E]."""
-  fields = zip(*(record.evaluation for record in records), strict=True)
-  return reporting.History(
-    steps=np.array([record.step for record in records]),
-    tasks_finished=np.array([record.tasks_finished for record in records]),
-    at_task_end=np.array([record.at_task_end for record in records]),
-    evaluations=Evaluation(*(np.stack(field) for field in fields)),
-    class_names=setup.class_names,
-    seeds=tuple(setup.seeds),
   )
 
 

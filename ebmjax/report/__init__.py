@@ -9,7 +9,18 @@ from ebmjax.report.files import write
 from ebmjax.report.history import History
 from ebmjax.report.paper import lookup
 from ebmjax.report.results import summarise
+from ebmjax.report.stored import StoredRun, make_history, read
 from ebmjax.report.table import closing_table
 from ebmjax.report.tensorboard import Board
 
-__all__ = ["Board", "History", "closing_table", "lookup", "summarise", "write"]
+__all__ = [
+  "Board",
+  "History",
+  "StoredRun",
+  "closing_table",
+  "lookup",
+  "make_history",
+  "read",
+  "summarise",
+  "write",
+]

@@ -1,0 +1,54 @@
+"""Finished runs, read back from their folders."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ebmjax.errors import WorkdirError
+from ebmjax.report.history import History
+from ebmjax.types import Evaluation
+from ebmjax.workdir import Record, Workdir
+
+
+class StoredRun(NamedTuple):
+  """All that a finished run left behind."""
+
+  path: Path
+  results: dict[str, Any]  # results.json
+  history: History
+  scalars: list[dict[str, Any]]  # one mapping with step, seed and loss per point
+
+
+def read(path: str | Path) -> StoredRun:
+  """Returns the finished run in the folder `path`; WorkdirError where there is none."""
+  folder = Workdir(Path(path))  # not entered: reading needs no lock
+  results = folder.results()
+  if results is None:
+    raise WorkdirError(
+      f"{path} holds no finished run (no results.json); give the --workdir of a run "
+      "that has ended."
+    )
+  history = make_history(folder.evaluations(), results["class_names"], results["seeds"])
+  return StoredRun(folder.path, results, history, folder.scalars())
+
+
+def find(root: str | Path) -> list[Path]:
+  """Returns the folders of finished runs under `root`, in the order of their names."""
+  return sorted(path.parent for path in Path(root).rglob("results.json"))
+
+
+def make_history(
+  records: Sequence[Record], class_names: Iterable[str], seeds: Iterable[int]
+) -> History:
+  """Returns the evaluations of a run as arrays with a leading axis [E]."""
+  fields = zip(*(record.evaluation for record in records), strict=True)
+  return History(
+    steps=np.array([record.step for record in records]),
+    tasks_finished=np.array([record.tasks_finished for record in records]),
+    at_task_end=np.array([record.at_task_end for record in records]),
+    evaluations=Evaluation(*(np.stack(field) for field in fields)),
+    class_names=tuple(class_names),
+    seeds=tuple(seeds),
+  )
