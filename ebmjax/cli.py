@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,11 @@ def load(chosen: str) -> ConfigDict:
     raise
   except Exception as error:  # the file is a user's own program
     raise ConfigError(f"get_config of {path} fails: {_told(error)}.") from error
+
+
+def command(argv: list[str]) -> str:
+  """Returns the command line of `argv` less its workdir, to run the same again."""
+  return shlex.join(["python", "-m", "ebmjax.main", *_without("workdir", argv[1:])])
 
 
 def description(chosen: str) -> str:

@@ -23,10 +23,13 @@ from ebmjax.workdir import Record, Workdir
 _log = logging.getLogger("ebmjax")
 
 
-def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
+def run(
+  config: ConfigDict, workdir: str | Path, *, command: str | None = None
+) -> dict[str, Any]:
   """Returns the results of `config`, after running what `workdir` does not hold yet.
 
   A finished run is only read; a broken-off one goes on from its last checkpoint.
+  `command`, what a user would type to run it again, is kept with the results.
   """
   started = time.perf_counter()
   config = resolve(config)
@@ -37,7 +40,8 @@ def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
       _log.info("%s holds this run, finished; nothing is left to do.", folder.path)
       return results
     dataset = data.load(config.data)
-    facts = folder.settle(_facts(config, dataset))
+    told = {"command": command} if command else {}
+    facts = folder.settle(_facts(config, dataset) | told)
     setup = make_setup(config, dataset, facts["driver"])
     folder.begin(config, facts)
     _announce(setup, facts)

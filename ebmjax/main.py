@@ -7,7 +7,8 @@
                        goes on where a run broke off, or shows a finished one
   --help               this text and all keys; with --config=FILE also what it says
 
-DIR gets results.json, accuracy_matrix.csv, plots/, scalars.jsonl and tensorboard/.
+DIR gets report.html (a page to look at), results.json, accuracy_matrix.csv, plots/,
+scalars.jsonl and tensorboard/. `python -m ebmjax.report DIR DIR` compares runs.
 """
 
 import logging
@@ -33,7 +34,7 @@ def main(argv: list[str]) -> int:
     use_compilation_cache()
     from ebmjax import experiment, report
 
-    results = experiment.run(config, workdir)
+    results = experiment.run(config, workdir, command=cli.command(argv))
   except UserError as error:
     print(f"ebmjax: {error}", file=sys.stderr)
     return 1

@@ -388,7 +388,7 @@ def test_truth_values_and_numbers_are_read_by_their_key_type():
 def test_interrupt_says_how_to_go_on(monkeypatch, tmp_path: Path, capsys):
   from ebmjax import experiment
 
-  def interrupted(config, workdir):
+  def interrupted(config, workdir, command):
     raise KeyboardInterrupt
 
   monkeypatch.setattr(experiment, "run", interrupted)

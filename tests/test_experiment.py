@@ -1,7 +1,9 @@
 """Every shipped experiment and variant, made small, from its files to its report."""
 
 import csv
+import html
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,9 @@ import jax
 import numpy as np
 import pytest
 
-from ebmjax import experiment, main
+from ebmjax import cli, experiment, main
 from ebmjax.report import plots
+from ebmjax.validation import resolve
 from tests.helpers import (
   PERMUTED,
   SPLIT,
@@ -197,6 +200,7 @@ def test_the_command_leaves_everything_and_learns(
   present = {str(path.relative_to(workdir)) for path in workdir.rglob("*")}
   assert present >= {
     "results.json",
+    "report.html",
     "config.json",
     "run.json",
     "scalars.jsonl",
@@ -210,6 +214,10 @@ def test_the_command_leaves_everything_and_learns(
   }
   for path in (workdir / "plots").glob("*.png"):
     assert path.read_bytes().startswith(PNG)
+  command = results["facts"]["command"]
+  assert command in html.unescape((workdir / "report.html").read_text("utf-8"))
+  again, _ = cli.parse(shlex.split(command)[2:])
+  assert json.loads(json.dumps(resolve(again).to_dict())) == results["config"]
   out = capsys.readouterr().out
   # The table breaks long lines.
   assert " ".join(out.split()).count(SOURCE) == 1

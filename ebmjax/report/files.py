@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ebmjax import atomic
-from ebmjax.report import plots
+from ebmjax.report import page, plots, words
 from ebmjax.report.history import History, matrices
 from ebmjax.report.results import summarise
 
@@ -36,11 +36,13 @@ def write(
   """
   workdir = Path(workdir)
   (workdir / "plots").mkdir(parents=True, exist_ok=True)
+  history = history._replace(images=words.images(config))
   results = summarise(history, config, facts)
   for name, image in plots.draw(history, scalars).items():
     atomic.write(workdir / "plots" / f"{name}.png", image)
   atomic.write(workdir / "accuracy_matrix.csv", _accuracy_csv(history).encode())
   atomic.write(workdir / "eval_results.csv", _avalanche_csv(history).encode())
+  atomic.write(workdir / page.NAME, page.render(results, history, scalars))
   # Last of all: where this file stands, the run has finished and the others are whole.
   text = json.dumps(results, indent=2, allow_nan=False, ensure_ascii=False)
   atomic.write(workdir / "results.json", f"{text}\n".encode())

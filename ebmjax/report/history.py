@@ -20,6 +20,7 @@ class History(NamedTuple):
   evaluations: Evaluation  # each array with a leading axis E
   class_names: tuple[str, ...]  # C
   seeds: tuple[int, ...]  # R
+  images: str = "test"  # the ones evaluated; "training" where they are memorised
 
 
 def num_tasks(history: History) -> int:

@@ -50,10 +50,10 @@ def accuracy_per_task(history: History) -> "Figure":
     )
   if len(colours) > 1:
     drawing.mean_line(
-      axes, steps, _mean_so_far(accuracy), color="black", ls="--", label="mean so far"
+      axes, steps, mean_so_far(accuracy), color="black", ls="--", label="mean so far"
     )
   drawing.step_axis(axes, int(steps.max()))
-  axes.set(ylabel="test accuracy (%)", ylim=(-3, 103))
+  axes.set(ylabel=f"{history.images} accuracy (%)", ylim=(-3, 103))
   axes.set_title("Accuracy of each task (band: SEM over seeds; grey: ends of tasks)")
   figure.legend(loc="outside lower center", ncols=7, frameon=False, columnspacing=1.2)
   return figure
@@ -119,7 +119,7 @@ def loss(losses: Mapping[int, np.ndarray]) -> "Figure":
   figure, axes = drawing.new_figure(8.0, 4.8)
   colours = drawing.PALETTE
   for position, seed in enumerate(sorted(losses)):
-    curve = _binned(losses[seed])
+    curve = binned(losses[seed])
     axes.plot(
       curve[:, 0],
       curve[:, 1],
@@ -145,13 +145,13 @@ def losses_by_seed(scalars: Sequence[Mapping[str, Any]]) -> dict[int, np.ndarray
   return {seed: np.array(sorted(pairs)) for seed, pairs in points.items()}
 
 
-def _binned(points: np.ndarray) -> np.ndarray:
-  """Returns at most `MAX_POINTS` means of neighbouring `points` [N, 2]."""
-  bins = np.array_split(points, min(len(points), MAX_POINTS))
+def binned(points: np.ndarray, most: int = MAX_POINTS) -> np.ndarray:
+  """Returns at most `most` means of neighbouring `points` [N, 2]."""
+  bins = np.array_split(points, min(len(points), most))
   return np.array([part.mean(axis=0) for part in bins])
 
 
-def _mean_so_far(accuracy: np.ndarray) -> np.ndarray:
+def mean_so_far(accuracy: np.ndarray) -> np.ndarray:
   """Returns [E, R], the mean of `accuracy` [E, R, T] over the tasks evaluated."""
   known = ~np.isnan(accuracy)
   count = known.sum(axis=-1)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ebmjax.errors import WorkdirError
+from ebmjax.report import words
 from ebmjax.report.history import History
 from ebmjax.types import Evaluation
 from ebmjax.workdir import Record, Workdir
@@ -21,8 +22,13 @@ class StoredRun(NamedTuple):
   scalars: list[dict[str, Any]]  # one mapping with step, seed and loss per point
 
 
+_NEEDED = {"average_accuracy", "per_seed", "seeds", "class_names", "config", "facts"}
+
+
 def read(path: str | Path) -> StoredRun:
   """Returns the finished run in the folder `path`; WorkdirError where there is none."""
+  if not Path(path).is_dir():
+    raise WorkdirError(f"there is no folder {path}; give the --workdir of a run.")
   folder = Workdir(Path(path))  # not entered: reading needs no lock
   results = folder.results()
   if results is None:
@@ -30,7 +36,19 @@ def read(path: str | Path) -> StoredRun:
       f"{path} holds no finished run (no results.json); give the --workdir of a run "
       "that has ended."
     )
-  history = make_history(folder.evaluations(), results["class_names"], results["seeds"])
+  if not isinstance(results, dict) or not results.keys() >= _NEEDED:
+    raise WorkdirError(
+      f"{folder.path / 'results.json'} is not the results of a run; give the --workdir "
+      "of a run that has ended."
+    )
+  evaluations = folder.evaluations()
+  if not evaluations:
+    raise WorkdirError(
+      f"{path} holds results but no evaluations/*.npz, which its figures are drawn "
+      "from; put them back, or run it anew in another --workdir."
+    )
+  history = make_history(evaluations, results["class_names"], results["seeds"])
+  history = history._replace(images=words.images(results["config"]))
   return StoredRun(folder.path, results, history, folder.scalars())
 
 

@@ -49,7 +49,8 @@ def test_write_leaves_exactly_these_files(tmp_path, make_history, make_config):
     if path.is_file()
   }
   images = {f"plots/{name}.png" for name in FIGURES}
-  assert found == images | {"results.json", "accuracy_matrix.csv", "eval_results.csv"}
+  tables = {"results.json", "accuracy_matrix.csv", "eval_results.csv"}
+  assert found == images | tables | {"report.html"}
   text = (tmp_path / "run" / "results.json").read_text("utf-8")
   assert json.loads(text, parse_constant=refuse) == results
   for name in images:
@@ -104,7 +105,7 @@ def test_results_come_last(tmp_path, make_history, make_config, monkeypatch):
 
   monkeypatch.setattr(atomic, "write", record)
   write(tmp_path, make_history(), make_config(), {}, scalars())
-  assert len(order) == len(FIGURES) + 3
+  assert len(order) == len(FIGURES) + 4
   assert order[-1] == "results.json" and order.count("results.json") == 1
 
 

@@ -1,0 +1,90 @@
+"""Writes the page of a finished run, or compares several.
+
+With one RUN (the --workdir of a run that has ended) its report.html is written anew and
+its closing table printed; nothing but the folder is needed.
+
+With several, a page that compares them is written, and its table beside it as CSV and
+JSON. Every run is compared with the first: the difference of their average accuracies,
+its 95 % confidence interval and a p-value, seed by seed where the seeds are the same.
+"""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ebmjax import atomic
+from ebmjax.errors import UserError
+from ebmjax.report import compare, compare_page, page, stored, table
+
+_EPILOG = """examples:
+  python -m ebmjax.report runs/splitmnist
+  python -m ebmjax.report runs/splitmnist runs/splitmnist-sbc --out=ebm_sbc.html
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+  """Returns the exit code of the command line, or of the arguments given."""
+  given = _parse(arguments)
+  try:
+    runs = [stored.read(path) for path in given.runs]
+    alone = len(runs) == 1
+    usual = runs[0].path / page.NAME if alone else Path("compare.html")
+    out = given.out or usual
+    if out.suffix not in (".html", ".htm"):
+      raise UserError(f"--out={out} is a page; give it a name that ends in .html.")
+    _write_one(runs[0], out) if alone else _write_comparison(runs, out)
+  except UserError as error:
+    print(f"ebmjax: {error}", file=sys.stderr)
+    return 1
+  print(f"Page: {out}")
+  return 0
+
+
+def _write_one(run: stored.StoredRun, out: Path) -> None:
+  content = page.render(run.results, run.history, run.scalars)
+  with _writing(out):
+    atomic.write(out, content)
+  print(table.closing_table(run.results))
+
+
+def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
+  rows, notes = compare.rows(runs), compare.warnings(runs)
+  content = compare_page.render(runs, rows, notes)
+  with _writing(out):
+    compare.write(out, content, rows, notes)
+  print(compare.text(rows, notes))
+
+
+@contextlib.contextmanager
+def _writing(out: Path) -> Iterator[None]:
+  try:
+    yield
+  except OSError as error:
+    raise UserError(
+      f"{out} cannot be written ({error.strerror}); give another file with --out."
+    ) from error
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+  parser = argparse.ArgumentParser(
+    "python -m ebmjax.report",
+    description=__doc__,
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument(
+    "runs", metavar="RUN", type=Path, nargs="+", help="the folder of a finished run"
+  )
+  parser.add_argument(
+    "--out",
+    metavar="FILE",
+    type=Path,
+    help="the page (default: report.html in the run's folder, or compare.html)",
+  )
+  return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+  sys.exit(main())

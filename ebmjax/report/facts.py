@@ -1,0 +1,136 @@
+"""The parts of a page that say what a run stood on: keys, versions, times."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from ebmjax import config as configuration
+from ebmjax.report import words
+from ebmjax.report.markup import Markup, element, table
+
+# What tells a run from another at a glance, in this order, changed or not.
+FIRST = (
+  "data.name",
+  "stream.name",
+  "stream.tasks",
+  "stream.setting",
+  "stream.scenario",
+  "network.name",
+  "objective",
+  "negatives",
+  "method.name",
+  "optimiser.learning_rate",
+  "seed",
+  "seeds",
+)
+SHOWN = ("data_source", "data_full", "command", "environment")  # told elsewhere
+
+
+def sections(results: Mapping[str, Any]) -> list[Markup]:
+  """Returns how to run it again, the configuration, and what it ran on."""
+  facts = results["facts"]
+  return [
+    element("section", element("h2", "Run it again"), *_command(facts.get("command"))),
+    element("section", element("h2", "Configuration"), *_config(results["config"])),
+    element("section", element("h2", "Machine and time"), *_machine(facts)),
+  ]
+
+
+def _command(command: str | None) -> list[Markup]:
+  if not command:
+    text = "The command was not recorded. All its keys stand below and in config.json."
+    return [element("p", text)]
+  code = element("pre", element("code", command), tabindex=0)
+  return [code, element("p", "Give another folder with --workdir to keep this one.")]
+
+
+def _config(config: Mapping[str, Any]) -> list[Markup]:
+  """Returns the telling keys and the changed ones, then the others folded away."""
+  given = _flat(config)
+  usual = _flat(configuration.default().to_dict())
+  changed = [k for k in given if k not in usual or given[k] != usual[k]]
+  first = [k for k in FIRST if k in given]
+  first += sorted(key for key in changed if key not in first)
+  rest = sorted(key for key in given if key not in first)
+
+  def rows(keys: list[str]) -> list[tuple[str, str, str]]:
+    return [(k, _value(given[k]), _usual(given, usual, k)) for k in keys]
+
+  header = ("key", "value", "default")
+  caption = "The keys that tell this run, and those changed"
+  content = [table(caption, header, rows(first), "keys")]
+  if rest:
+    others = table("Keys left at their default", header, rows(rest), "keys")
+    title = element("summary", f"The other {len(rest)} keys")
+    content.append(element("details", title, others))
+  return content
+
+
+def _usual(given: Mapping[str, Any], usual: Mapping[str, Any], key: str) -> str:
+  if key not in usual:
+    return "no such key now"
+  return "the same" if given[key] == usual[key] else _value(usual[key])
+
+
+def _machine(facts: Mapping[str, Any]) -> list[Markup]:
+  environment = facts.get("environment") or {}
+  packages = environment.get("packages") or {}
+  known = {
+    "device": _joined(environment.get("device"), environment.get("backend")),
+    "devices": environment.get("devices"),
+    "commit": environment.get("commit"),
+    "Python": environment.get("python"),
+    **{name: version for name, version in packages.items() if version},
+  }
+  ran = [(key, _fact(value)) for key, value in known.items() if value is not None]
+  numbers = [
+    (_NAMES.get(key, key.replace("_", " ")), _UNITS.get(key, _fact)(value))
+    for key, value in facts.items()
+    if key not in SHOWN and value is not None
+  ]
+  made = [
+    table(caption, ("", ""), rows, "facts")
+    for caption, rows in (("What it ran on", ran), ("Size and time", numbers))
+    if rows
+  ]
+  if not made:
+    return [element("p", "Nothing was recorded.")]
+  return [element("div", *made, class_="pair")]
+
+
+_NAMES = {
+  "steps_per_second": "steps per second, all seeds",
+  "seconds_to_first_chunk": "time to the first steps",
+  "wall_time": "time in all",
+  "steps": "training steps of a seed",
+  "driver": "how seeds are run",
+  "data_digest": "digest of the data",
+}
+_UNITS = {
+  "steps_per_second": lambda value: f"{value:,.1f}",
+  "seconds_to_first_chunk": words.duration,
+  "wall_time": words.duration,
+}
+
+
+def _joined(device: str | None, backend: str | None) -> str | None:
+  if device is None or backend is None or device == backend:
+    return device or backend
+  return f"{device} ({backend})"
+
+
+def _fact(value: Any) -> str:
+  return f"{value:,}" if type(value) is int else str(value)
+
+
+def _value(value: Any) -> str:
+  if value == "":
+    return "(empty)"
+  return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns every leaf under its dotted name; tuples as lists, as JSON has them."""
+  leaves = configuration.flat_keys(ConfigDict(dict(config)))
+  return {k: list(v) if isinstance(v, tuple) else v for k, v in leaves.items()}
