@@ -61,7 +61,8 @@ def line_chart(
   parts += [_text(x(step), HEIGHT - 26, f"{step:,.0f}", "middle") for step in steps]
   parts.append(_text((LEFT + right) / 2, HEIGHT - 6, "training step", "middle"))
   parts += [_band(line, x, y) for line in lines]
-  parts += [_curve(line, x, y) for line in lines]
+  few = len(lines) <= MAX_NAMES + 1
+  parts += [_curve(line, x, y, marked=few) for line in lines]
   parts += _end_names([line for line in lines if line.name], right + 7, y)
   return svg(HEIGHT, alt, parts)
 
@@ -85,7 +86,7 @@ def dot_chart(
     shift = (place - (len(series) - 1) / 2) * gap
     for shown in np.flatnonzero(np.isfinite(dots.y)).tolist():
       middle = LEFT + (shown + 0.5) * slot + shift
-      parts.append(_dot(dots, shown, middle, y, min(4.0, max(1.5, gap / 2.5))))
+      parts.append(_dot(dots, shown, middle, y, min(4.0, max(2.2, gap / 2.5))))
   return svg(HEIGHT, alt, parts)
 
 
@@ -149,11 +150,12 @@ def _band(line: Line, x: Scale, y: Scale) -> Markup:
   return element("polygon", class_="band", points=f"{upper} {lower}", style=style)
 
 
-def _curve(line: Line, x: Scale, y: Scale) -> Markup:
+def _curve(line: Line, x: Scale, y: Scale, marked: bool) -> Markup:
   stroke, fill = f"stroke:{line.colour}", f"fill:{line.colour}"
   points = _points(line.x, line.y, x, y)
   parts = [element("polyline", class_=line.class_, points=points, style=stroke)]
-  if line.class_ == "line" and len(line.x) <= MAX_MARKERS:
+  marked = marked and line.class_ == "line" and len(line.x) <= MAX_MARKERS
+  if marked or len(line.x) == 1:  # a line of one point is invisible
     for point in points.split():
       cx, cy = point.split(",")
       parts.append(element("circle", cx=cx, cy=cy, r=2.4, style=fill))

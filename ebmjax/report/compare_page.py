@@ -63,7 +63,7 @@ def _results(rows: Sequence[Mapping[str, Any]]) -> Markup:
   places = [[key for _, key in compare.COLUMNS].index(key) for key in _ORDER]
   header = [compare.COLUMNS[place][0] for place in places]
   made = [[cells[place] for place in places] for cells in map(compare.cells, rows)]
-  return table(_CAPTION, header, made, "runs")
+  return table(_CAPTION, header, made, "named runs")
 
 
 def _story(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -92,7 +92,7 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> list[Markup]:
   header = ("run", "difference", "95 % interval", "", "test")
   caption = f"Average accuracy less that of {first}, in points"
   many = [element("p", compare.MANY)] if len(rows) > 2 else []
-  return [table(caption, header, made), *many]
+  return [table(caption, header, made, "named"), *many]
 
 
 def _interval(found: Difference) -> str:
@@ -159,5 +159,5 @@ def _tasks(runs: Sequence[StoredRun], rows: Sequence[Mapping[str, Any]]) -> Mark
     for task in range(count)
   ]
   header = ("task", *(row["name"] for row in rows))
-  content = table("Accuracy of each task at the end (%)", header, made)
+  content = table("Accuracy of each task at the end (%)", header, made, "by-run")
   return content if count <= MAX_TABLE else folded(f"All {count} tasks", content)
