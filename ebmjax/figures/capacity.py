@@ -113,11 +113,13 @@ def _curve(
 
 def _images_axis(axes: "Axes", sizes: list[int]) -> None:
   """Makes the x axis count images, with a tick at each size that has the room."""
+  low, high = sizes[0] / 1.2, sizes[-1] * 1.2
+  room = (high / low) ** 0.12  # a number takes an eighth of the axis
   shown = sizes[:1]
   for size in sizes:
-    if size > 1.3 * shown[-1]:
+    if size > room * shown[-1]:
       shown.append(size)
-  axes.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.2)
+  axes.set_xlim(low, high)
   axes.set_xticks(shown, [f"{size:,}" for size in shown])
   axes.minorticks_off()
   axes.set_xlabel("number of images")

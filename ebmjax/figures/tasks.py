@@ -39,7 +39,7 @@ def number_of_tasks(runs: Runs) -> "Figure":
   axes.set(xlabel="number of tasks", ylabel="test accuracy at the end (%)")
   axes.set_ylim(bottom=0)
   open_frame(axes)
-  axes.legend(handles=_legend(), frameon=False, loc="upper right", ncols=2)
+  figure.legend(handles=_legend(), frameon=False, loc="outside right center")
   return figure
 
 
