@@ -17,24 +17,17 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import atomic, cli
 from ebmjax.errors import ConfigError, UserError
+from ebmjax.figures import capacity as curves
+from ebmjax.figures.capacity import MODELS, NETWORKS
 from ebmjax.report import drawing
 
-if TYPE_CHECKING:
-  from matplotlib.axes import Axes
-  from matplotlib.figure import Figure
-
 CONFIG = Path(__file__).parents[1] / "configs" / "capacity.py"
-NETWORKS = ("ebm", "sbc")
-MODELS = ("small", "medium", "large")
-COLOURS = {"ebm": drawing.PALETTE[0], "sbc": drawing.PALETTE[5]}
-LINES = {"small": ("-", "o"), "medium": ("--", "s"), "large": (":", "^")}
 COLUMNS = (
   *("network", "model", "hidden", "parameters", "images", "iterations", "batch_size"),
   *("learning_rate", "seeds", "accuracy", "sem"),
@@ -83,7 +76,9 @@ def study(points: Sequence[Point], folder: Path) -> Path:
   use_compilation_cache()
   found = []
   for point in points:
-    found.append(_describe(point, experiment.run(point.config, point.workdir)))
+    results = experiment.run(point.config, point.workdir)
+    name = {"workdir": point.workdir.name}
+    found.append(curves.describe(point.model, results) | name)
     print(_told(found[-1]), flush=True)
     write(folder, found)
   return folder
@@ -91,88 +86,11 @@ def study(points: Sequence[Point], folder: Path) -> Path:
 
 def write(folder: Path, found: Sequence[dict[str, Any]]) -> None:
   """Writes what was found, a mapping a point, as tables and figures."""
-  figure = draw(found)
+  figure = curves.curves(found)
   atomic.write(folder / "capacity.csv", _csv(found))
   atomic.write(folder / "capacity.json", json.dumps({"points": found}, indent=2) + "\n")
   atomic.write(folder / "capacity.svg", drawing.svg(figure))
   atomic.write(folder / "capacity.png", drawing.png(figure))
-
-
-def draw(found: Sequence[dict[str, Any]]) -> "Figure":
-  """Returns the curves: a colour a network, a kind of line a size of model."""
-  figure, axes = drawing.new_figure(8.0, 4.8)
-  axes.set_xscale("log")
-  for network in NETWORKS:
-    for model in MODELS:
-      _curve(axes, network, model, found)
-  axes.axhline(10, color="0.6", linewidth=0.8, zorder=0)
-  edge = axes.get_yaxis_transform()  # x from 0 to 1 along the axis, y in percent
-  axes.text(0.01, 9, "chance", color="0.4", fontsize=8, va="top", transform=edge)
-  _images_axis(axes, sorted({point["images"] for point in found}))
-  axes.set(ylabel="training accuracy (%)", ylim=(-3, 103))
-  band = "; band: SEM over seeds" if any(len(p["seeds"]) > 1 for p in found) else ""
-  axes.set_title(f"Random labels learned by heart{band}")
-  columns = len({point["network"] for point in found})  # one a network
-  figure.legend(
-    loc="outside lower center", ncols=columns, frameon=False, handlelength=3.5
-  )
-  return figure
-
-
-def _curve(
-  axes: "Axes", network: str, model: str, found: Sequence[dict[str, Any]]
-) -> None:
-  """Draws the points of one network and model, if there are any, by their images."""
-  mine = [p for p in found if (p["network"], p["model"]) == (network, model)]
-  mine.sort(key=lambda point: point["images"])
-  if not mine:
-    return
-  line, marker = LINES[model]
-  drawing.mean_line(
-    axes,
-    np.array([point["images"] for point in mine]),
-    np.array([point["per_seed"] for point in mine]),
-    color=COLOURS[network],
-    linestyle=line,
-    marker=marker,
-    markersize=6,
-    # Open marks, so that the networks are told apart without colours too.
-    markerfacecolor=COLOURS[network] if network == "ebm" else "white",
-    label=f"{network.upper()} {model}, {mine[0]['parameters'] / 1e6:.1f} M parameters",
-  )
-
-
-def _images_axis(axes: "Axes", sizes: list[int]) -> None:
-  """Makes the x axis count images, with a tick at each size that has the room."""
-  shown = sizes[:1]
-  for size in sizes:
-    if size > 1.3 * shown[-1]:
-      shown.append(size)
-  axes.set_xlim(sizes[0] / 1.2, sizes[-1] * 1.2)
-  axes.set_xticks(shown, [f"{size:,}" for size in shown])
-  axes.minorticks_off()
-  axes.set_xlabel("number of images")
-
-
-def _describe(point: Point, results: dict[str, Any]) -> dict[str, Any]:
-  """Returns what the tables say of a finished run; accuracies are percentages."""
-  config = results["config"]
-  return {
-    "network": point.network,
-    "model": point.model,
-    "hidden": config["network"]["hidden"],
-    "parameters": results["facts"]["parameters"],
-    "images": point.images,
-    "iterations": config["stream"]["iterations"],
-    "batch_size": config["stream"]["batch_size"],
-    "learning_rate": config["optimiser"]["learning_rate"],
-    "seeds": results["seeds"],
-    "accuracy": results["average_accuracy"]["mean"],
-    "sem": results["average_accuracy"]["sem"],
-    "per_seed": results["per_seed"],
-    "data_source": results["facts"]["data_source"],
-    "workdir": point.workdir.name,
-  }
 
 
 def _told(found: dict[str, Any]) -> str:

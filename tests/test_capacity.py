@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ebmjax import data, experiment, main
+from ebmjax.figures import capacity as curves
 from ebmjax.report import paper, plots
 from launch import capacity
 from tests.helpers import ROOT, make_config, read_results
@@ -122,7 +123,7 @@ def test_curves_are_told_apart_without_colours(tmp_path: Path):
     for model in capacity.MODELS
     for images in (1000, 100)
   ]
-  axes = capacity.draw(points).axes[0]
+  axes = curves.curves(points).axes[0]
   lines = [line for line in axes.lines if line.get_marker() != "None"]
   looks = {
     (line.get_linestyle(), line.get_marker(), line.get_markerfacecolor() == "white")
@@ -143,7 +144,7 @@ def test_the_legend_fits_the_figure():
     for network in capacity.NETWORKS
     for model in capacity.MODELS
   ]
-  figure = capacity.draw(points)
+  figure = curves.curves(points)
   figure.canvas.draw()
   box = figure.legends[0].get_window_extent()
   assert 0 <= box.x0 < box.x1 <= figure.bbox.width

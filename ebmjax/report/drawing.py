@@ -31,20 +31,30 @@ def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
   return figure, axes
 
 
-def png(figure: "Figure") -> bytes:
+def png(figure: "Figure", dpi: int = DPI, **metadata: str) -> bytes:
   """Returns the figure as a PNG, the same bytes for the same pixels."""
-  buffer = io.BytesIO()
-  figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
-  return buffer.getvalue()
+  return _saved(figure, "png", {"Software": None} | metadata, dpi=dpi)
 
 
-def svg(figure: "Figure") -> bytes:
+def svg(figure: "Figure", **metadata: str) -> bytes:
   """Returns the figure as an SVG, the same bytes for the same drawing."""
+  return _saved(figure, "svg", {"Date": None} | metadata)
+
+
+def pdf(figure: "Figure", **metadata: str) -> bytes:
+  """Returns the figure as a PDF, the same bytes for the same drawing."""
+  return _saved(figure, "pdf", {"CreationDate": None} | metadata)
+
+
+def _saved(
+  figure: "Figure", kind: str, metadata: dict[str, str | None], **options: Any
+) -> bytes:
   from matplotlib import rc_context
 
   buffer = io.BytesIO()
-  with rc_context({"svg.hashsalt": "ebmjax"}):  # otherwise names are drawn at random
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+  # Names inside an SVG are drawn at random without a salt; a PDF gets whole fonts.
+  with rc_context({"svg.hashsalt": "ebmjax", "pdf.fonttype": 42}):
+    figure.savefig(buffer, format=kind, metadata=metadata, **options)
   return buffer.getvalue()
 
 
@@ -126,7 +136,13 @@ def name_ticks(axis: "Axis", names: Sequence[str], turn: bool = False) -> None:
   axis.set_ticks(list(shown), [names[i] for i in shown], rotation=90 if long else 0)
 
 
-def annotate(axes: "Axes", values: np.ndarray, middle: float, decimals: int) -> None:
+def annotate(
+  axes: "Axes",
+  values: np.ndarray,
+  middle: float,
+  decimals: int,
+  fontsize: float = 8,
+) -> None:
   """Writes each of `values` [rows, columns] on its cell, light on the dark half."""
   for row, column in np.argwhere(~np.isnan(values)):
     value = values[row, column]
@@ -136,6 +152,6 @@ def annotate(axes: "Axes", values: np.ndarray, middle: float, decimals: int) -> 
       f"{value:.{decimals}f}",
       ha="center",
       va="center",
-      fontsize=8,
+      fontsize=fontsize,
       color="black" if value > middle else "white",
     )

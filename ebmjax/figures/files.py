@@ -1,0 +1,78 @@
+"""Draws a figure by its name, and writes it in three formats."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ebmjax import atomic
+from ebmjax.config import choices_sentence
+from ebmjax.errors import UserError, WorkdirError
+from ebmjax.figures.catalogue import FIGURES
+from ebmjax.figures.missing import caption, folders_told, runs_of
+from ebmjax.figures.panels import style
+from ebmjax.figures.pooling import scan
+from ebmjax.figures.spec import Runs
+from ebmjax.report import drawing
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+DPI = 200
+_log = logging.getLogger(__name__)
+
+
+def draw(
+  name: str,
+  runs_root: str | Path,
+  out_dir: str | Path,
+  *,
+  allow_partial: bool = False,
+) -> list[Path]:
+  """Returns the files NAME.svg, NAME.pdf and NAME.png of a figure of `FIGURES`.
+
+  UserError where a run is missing; the sentence has the command that makes it. Runs on
+  part of the data are only taken with `allow_partial`, and the figure's title says so.
+  """
+  if name not in FIGURES:
+    raise UserError(f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}")
+  root = Path(runs_root)
+  runs = runs_of(name, FIGURES[name], root, scan(root), allow_partial)
+  text = caption(FIGURES[name], runs)
+  with style():
+    figure = FIGURES[name].draw(runs)
+    _mark_partial(figure, runs)
+    content = rendered(figure, FIGURES[name].title, text)
+  paths = _write(Path(out_dir), name, content)
+  _log.info("%s: %s", name, text)
+  _log.info("Drawn from %s.", folders_told(runs))
+  return paths
+
+
+def rendered(figure: "Figure", title: str, text: str) -> dict[str, bytes]:
+  """Returns {"svg": bytes, ...} of a figure, with its caption inside."""
+  return {
+    "svg": drawing.svg(figure, Title=title, Description=text),
+    "pdf": drawing.pdf(figure, Title=title, Subject=text),
+    "png": drawing.png(figure, dpi=DPI, Title=title, Description=text),
+  }
+
+
+def _mark_partial(figure: "Figure", runs: Runs) -> None:
+  """Puts a title over a figure of which some runs saw part of the data only."""
+  parts = [name for name, found in runs.items() if any(run.partial for run in found)]
+  if parts:
+    whose = "" if len(parts) == len(runs) else f" ({', '.join(parts)})"
+    figure.suptitle(f"PART OF THE DATA ONLY{whose}", fontsize=9, color="#B00000")
+
+
+def _write(folder: Path, name: str, content: dict[str, bytes]) -> list[Path]:
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, data in content.items():
+      atomic.write(folder / f"{name}.{suffix}", data)
+  except OSError as error:
+    raise WorkdirError(
+      f"the folder {folder} cannot be written ({error.strerror}); choose another with "
+      "--out."
+    ) from error
+  return [folder / f"{name}.{suffix}" for suffix in content]

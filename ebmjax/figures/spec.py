@@ -1,0 +1,52 @@
+"""What a figure is: the runs that it needs, and how it is drawn from them."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ebmjax.report.history import History
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+
+class Role(NamedTuple):
+  """A part that runs play in a figure: those whose configuration has these values."""
+
+  name: str  # unlike all others of the figure, such as "SBC"
+  says: str  # "SBC on split MNIST"
+  keys: Mapping[str, Any]  # what a run must have: {"stream.tasks": 5}
+  usual: Mapping[str, Any]  # what it has rather than not, as the experiment's file
+  make: str  # the command that makes it, without the workdir
+  folder: str  # where under the folder of runs
+  apart: str = ""  # a key by whose values runs are kept apart; "": a single run plays
+  values: tuple[Any, ...] = ()  # of `apart`, those that count; none: all
+  generated: bool = False  # images are drawn, so there is no full set to ask for
+
+
+class Run(NamedTuple):
+  """A finished run, or several that differ in their seeds alone, as one."""
+
+  paths: tuple[Path, ...]
+  results: dict[str, Any]  # of the first; its seeds alone
+  history: History  # of all seeds
+  per_seed: np.ndarray  # [R], the final average accuracy in percent
+  value: Any  # of the role's key `apart`
+  departures: tuple[str, ...]  # from what is usual: "stream.iterations=30"
+  partial: bool  # trained on part of the data
+
+
+Runs = Mapping[str, tuple[Run, ...]]  # by the names of roles
+
+
+class FigureSpec(NamedTuple):
+  """A figure that can be drawn from runs."""
+
+  title: str
+  caption: str
+  roles: tuple[Role, ...]
+  draw: "Callable[[Runs], Figure]"
+  within: bool = False  # shows evaluations within tasks, where there are any
+  some: bool = False  # can do without some of its runs
