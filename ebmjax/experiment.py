@@ -23,10 +23,13 @@ from ebmjax.workdir import Record, Workdir
 _log = logging.getLogger("ebmjax")
 
 
-def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
+def run(
+  config: ConfigDict, workdir: str | Path, dataset: Dataset | None = None
+) -> dict[str, Any]:
   """Returns the results of `config`, after running what `workdir` does not hold yet.
 
   A finished run is only read; a broken-off one goes on from its last checkpoint.
+  `dataset` is what config.data names, where it has been loaded before.
   """
   started = time.perf_counter()
   config = resolve(config)
@@ -36,7 +39,7 @@ def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
     if results is not None:
       _log.info("%s holds this run, finished; nothing is left to do.", folder.path)
       return results
-    dataset = data.load(config.data)
+    dataset = data.load(config.data) if dataset is None else dataset
     facts = folder.settle(_facts(config, dataset))
     setup = make_setup(config, dataset, facts["driver"])
     folder.begin(config, facts)
@@ -45,7 +48,12 @@ def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
     timing["wall_time"] = time.perf_counter() - started
     return reporting.write(
       folder.path,
-      reporting.make_history(folder.evaluations(), setup.class_names, setup.seeds),
+      reporting.make_history(
+        folder.evaluations(),
+        setup.class_names,
+        setup.seeds,
+        reporting.evaluated_on(config.to_dict()),
+      ),
       config.to_dict(),
       facts | describe_parts(setup) | timing,
       folder.scalars(),
@@ -169,6 +177,7 @@ def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:
   return {
     "data_source": dataset.source,
     "data_full": dataset.full,
+    "evaluated_on": reporting.evaluated_on(config.to_dict()),
     "data_digest": data.digest(dataset),
     "driver": runner.choose_driver(config.runner.driver, jax.default_backend()),
     "environment": environment.describe(),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ebmjax.errors import WorkdirError
-from ebmjax.report.history import History
+from ebmjax.report.history import History, evaluated_on
 from ebmjax.types import Evaluation
 from ebmjax.workdir import Record, Workdir
 
@@ -30,7 +30,12 @@ def read(path: str | Path) -> StoredRun:
       f"{path} holds no finished run (no results.json); give the --workdir of a run "
       "that has ended."
     )
-  history = make_history(folder.evaluations(), results["class_names"], results["seeds"])
+  history = make_history(
+    folder.evaluations(),
+    results["class_names"],
+    results["seeds"],
+    evaluated_on(results["config"]),
+  )
   return StoredRun(folder.path, results, history, folder.scalars())
 
 
@@ -40,7 +45,10 @@ def find(root: str | Path) -> list[Path]:
 
 
 def make_history(
-  records: Sequence[Record], class_names: Iterable[str], seeds: Iterable[int]
+  records: Sequence[Record],
+  class_names: Iterable[str],
+  seeds: Iterable[int],
+  scored_on: str = "test",
 ) -> History:
   """Returns the evaluations of a run as arrays with a leading axis [E]."""
   fields = zip(*(record.evaluation for record in records), strict=True)
@@ -51,4 +59,5 @@ def make_history(
     evaluations=Evaluation(*(np.stack(field) for field in fields)),
     class_names=tuple(class_names),
     seeds=tuple(seeds),
+    evaluated_on=scored_on,
   )
