@@ -222,7 +222,7 @@ def test_help_names_every_flag(capsys):
 
 def row(name: str, mean: float, status: str = "finished") -> tables.Row:
   values: dict[str, Any] = {"method.strength": float(name)}
-  start = {"settings": values, "workdir": name, "status": status, "reason": None}
+  start = {"values": values, "workdir": name, "status": status, "reason": None}
   return start | {"mean": mean, "sem": None, "n": 1, "per_seed": [mean], "seconds": 1.0}
 
 

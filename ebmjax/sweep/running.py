@@ -114,7 +114,7 @@ def run_on_test(setting: Setting, folder: Path, seeds: int) -> dict[str, Any]:
 
 def _outcome(setting: Setting, folder: Path, load: Loader) -> Row:
   """Returns what became of a setting, whether it has finished or not."""
-  row: Row = {"settings": setting.values, "workdir": setting.name, "reason": None}
+  row: Row = {"values": setting.values, "workdir": setting.name, "reason": None}
   try:
     dataset = load(setting.config)
     results = experiment.run(setting.config, folder / setting.name, dataset)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ebmjax.sweep.settings import short_names, told, written
 
-# settings, workdir, status (finished, failed, busy), reason; of a finished one also
+# values, workdir, status (finished, failed, busy), reason; of a finished one also
 # mean, sem, n, per_seed, seeds, seconds.
 Row = dict[str, Any]
 SCORES = ("mean", "sem", "n", "per_seed", "seconds")
@@ -27,7 +27,7 @@ def score(row: Row) -> str:
 
 def line_of(row: Row) -> str:
   """Returns what is said of a setting when its turn is over."""
-  start = told(row["settings"])
+  start = told(row["values"])
   if row["status"] == "busy":
     return f"{start}: passed over, another process is running it."
   if row["status"] == "failed":
@@ -41,13 +41,13 @@ def table(rows: Sequence[Row]) -> str:
   finished = [row for row in rows if row["status"] == "finished"]
   finished.sort(key=lambda row: -row["mean"])
   others = [row for row in rows if row["status"] != "finished"]
-  keys = short_names(rows[0]["settings"])
+  keys = short_names(rows[0]["values"])
   lines = [("", *keys, "validation accuracy (%)", "seconds")]
   for row in [*finished, *others]:
     done = row["status"] == "finished"
     found = (score(row), f"{row['seconds']:.1f}") if done else (row["status"], "")
     star = "*" if row is best else ""
-    lines.append((star, *map(written, row["settings"].values()), *found))
+    lines.append((star, *map(written, row["values"].values()), *found))
   widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
   return "\n".join(
     "  ".join(
@@ -61,12 +61,12 @@ def csv_text(rows: Sequence[Row]) -> str:
   """Returns a line a setting: its keys, its score, and what became of it."""
   buffer = io.StringIO()
   writer = csv.writer(buffer, lineterminator="\n")
-  keys, best = list(rows[0]["settings"]), best_of(rows)
+  keys, best = list(rows[0]["values"]), best_of(rows)
   writer.writerow([*keys, *SCORES, "best", "status", "reason", "workdir"])
   for row in rows:
     scores = {name: row.get(name) for name in SCORES}
     scores["per_seed"] = " ".join(map(str, row.get("per_seed", [])))
     mark = "best" if row is best else ""
     end = (mark, row["status"], row["reason"], row["workdir"])
-    writer.writerow([*row["settings"].values(), *scores.values(), *end])
+    writer.writerow([*row["values"].values(), *scores.values(), *end])
   return buffer.getvalue()
