@@ -25,6 +25,8 @@ def default() -> ConfigDict:
   config.data.augment = "none"  # or crop_and_flip: CIFAR-10's, at every draw
   config.data.std = ()  # of each channel, where not the set's usual one
   config.data.images = 0  # the first so many training images; 0: all
+  # Training images of each class held out, to be scored on in place of the test images.
+  config.data.validation = 0
   config.data.memorise = False  # random labels; the training images are the test images
   config.stream = ConfigDict(
     {

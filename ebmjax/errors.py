@@ -17,6 +17,10 @@ class WorkdirError(UserError):
   """A workdir that is in use, belongs to another run, or cannot be written."""
 
 
+class BusyError(WorkdirError):
+  """A workdir that another process is running in."""
+
+
 class CheckpointError(UserError):
   """Checkpoints exist, and none of them can be read."""
 

@@ -24,11 +24,16 @@ _log = logging.getLogger("ebmjax")
 
 
 def run(
-  config: ConfigDict, workdir: str | Path, *, command: str | None = None
+  config: ConfigDict,
+  workdir: str | Path,
+  dataset: Dataset | None = None,
+  *,
+  command: str | None = None,
 ) -> dict[str, Any]:
   """Returns the results of `config`, after running what `workdir` does not hold yet.
 
   A finished run is only read; a broken-off one goes on from its last checkpoint.
+  `dataset` is what config.data names, where it has been loaded before.
   `command`, what a user would type to run it again, is kept with the results.
   """
   started = time.perf_counter()
@@ -39,7 +44,7 @@ def run(
     if results is not None:
       _log.info("%s holds this run, finished; nothing is left to do.", folder.path)
       return results
-    dataset = data.load(config.data)
+    dataset = data.load(config.data) if dataset is None else dataset
     told = {"command": command} if command else {}
     facts = folder.settle(_facts(config, dataset) | told)
     setup = make_setup(config, dataset, facts["driver"])
@@ -173,6 +178,7 @@ def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:
   return {
     "data_source": dataset.source,
     "data_full": dataset.full,
+    "evaluated_on": reporting.evaluated_on(config.to_dict()),
     "data_digest": data.digest(dataset),
     "driver": runner.choose_driver(config.runner.driver, jax.default_backend()),
     "environment": environment.describe(),

@@ -16,7 +16,12 @@ class Progress:
     self._done = initial
     self._quiet = not sys.stderr.isatty()
     self._bar = tqdm(
-      total=total, initial=initial, disable=self._quiet, unit="step", dynamic_ncols=True
+      total=total,
+      initial=initial,
+      disable=self._quiet,
+      unit="step",
+      dynamic_ncols=True,
+      leave=None,  # under another bar, as in a sweep, it goes at its end
     )
     self._shown: dict[str, str] = {}
 

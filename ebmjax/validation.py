@@ -112,6 +112,7 @@ _AT_LEAST = {
   "network.hidden": 1,
   "network.label_rows": 0,
   "data.images": 0,
+  "data.validation": 0,
   "network.gated_layers": 1,
   "method.consolidate_every": 0,
   "method.strength": 0.0,
@@ -254,6 +255,12 @@ def _combinations(config: ConfigDict) -> list[tuple[bool, str]]:
       f"config.network.label_rows={config.network.label_rows} is too small for the "
       f"{info.num_classes} classes of config.data.name={config.data.name!r}; use 0 or "
       f"at least {info.num_classes}.",
+    ),
+    (
+      config.data.validation > 0 and config.data.memorise,
+      f"config.data.validation={config.data.validation} holds images out of training, "
+      "and config.data.memorise=True scores on the training images; set one of them to "
+      "0 or False.",
     ),
     *(_generated(config) if info.generated else []),
   ]

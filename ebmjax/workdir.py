@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 
 from ebmjax import atomic
 from ebmjax.config import flat_keys
-from ebmjax.errors import WorkdirError
+from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.types import Evaluation
 
 # Where the data lie may change between starts: their digest is compared instead.
@@ -51,7 +51,7 @@ class Workdir:
       fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
       self._lock.close()
-      raise WorkdirError(
+      raise BusyError(
         f"another process is running in {self.path}; wait for it, or choose another "
         "folder with --workdir."
       ) from error

@@ -5,7 +5,14 @@ import textwrap
 from pathlib import Path
 from typing import Any, TextIO
 
-from ebmjax.data import embedded, files, generated, tfds_prepare, tfds_source
+from ebmjax.data import (
+  embedded,
+  files,
+  generated,
+  held_out,
+  tfds_prepare,
+  tfds_source,
+)
 from ebmjax.data.arrays import digest
 from ebmjax.data.registry import DATASETS, DatasetInfo, find
 from ebmjax.errors import DataError
@@ -22,8 +29,10 @@ def load(config: Any) -> Dataset:
   Attributes of config: `name`; `source`, where to look; `dir`, the folder with the
   files or the TFDS sets ("" is TFDS' default folder, and no folder of files);
   `require_full`, to accept nothing but the full official set. May be absent: `download`
-  (True), which allows the network; `images` (0: all), how many training images; and
-  `memorise` (False), which puts random labels on them and makes them the test images.
+  (True), which allows the network; `validation` (0), how many training images of each
+  class take the place of the test images; `images` (0: all), how many of the others to
+  train on; and `memorise` (False), which puts random labels on them and makes them the
+  test images.
   """
   info = find(config.name)
   try:
@@ -32,6 +41,9 @@ def load(config: Any) -> Dataset:
     raise DataError(
       f"data.dir cannot be read ({error}): make it a folder that can be read."
     ) from None
+  validation = int(getattr(config, "validation", 0))
+  if validation:
+    dataset = held_out.hold_out(dataset, validation)
   dataset = generated.choose(
     dataset, images=_images(config), memorise=getattr(config, "memorise", False)
   )

@@ -6,7 +6,7 @@
 """
 
 from ebmjax.report.files import write
-from ebmjax.report.history import History
+from ebmjax.report.history import History, evaluated_on
 from ebmjax.report.paper import lookup
 from ebmjax.report.results import summarise
 from ebmjax.report.stored import StoredRun, make_history, read
@@ -18,6 +18,7 @@ __all__ = [
   "History",
   "StoredRun",
   "closing_table",
+  "evaluated_on",
   "lookup",
   "make_history",
   "read",

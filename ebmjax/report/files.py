@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ebmjax import atomic
-from ebmjax.report import page, plots, words
-from ebmjax.report.history import History, matrices
+from ebmjax.report import page, plots
+from ebmjax.report.history import History, evaluated_on, matrices
 from ebmjax.report.results import summarise
 
 AVALANCHE_HEADER = (
@@ -36,7 +36,7 @@ def write(
   """
   workdir = Path(workdir)
   (workdir / "plots").mkdir(parents=True, exist_ok=True)
-  history = history._replace(images=words.images(config))
+  history = history._replace(evaluated_on=evaluated_on(config))
   results = summarise(history, config, facts)
   for name, image in plots.draw(history, scalars).items():
     atomic.write(workdir / "plots" / f"{name}.png", image)

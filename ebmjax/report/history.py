@@ -1,6 +1,7 @@
 """Everything that a run's evaluations found, and the matrices read from it."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,14 @@ class History(NamedTuple):
   evaluations: Evaluation  # each array with a leading axis E
   class_names: tuple[str, ...]  # C
   seeds: tuple[int, ...]  # R
-  images: str = "test"  # the ones evaluated; "training" where they are memorised
+  evaluated_on: str = "test"  # or what `evaluated_on` says of the run's config
+
+
+def evaluated_on(config: Mapping[str, Any]) -> str:
+  """Returns which images a run is scored on: "test", "validation" or "training"."""
+  if config["data"].get("memorise"):
+    return "training"
+  return "validation" if config["data"].get("validation") else "test"
 
 
 def num_tasks(history: History) -> int:

@@ -115,7 +115,9 @@ def _results(results: Mapping[str, Any], history: History) -> Markup:
   n = len(results["seeds"]) if average is None else average["n"]
   rows: list[tuple[Any, ...]] = [
     (
-      _explained("Average accuracy (%)", f"mean over tasks, {history.images} images"),
+      _explained(
+        "Average accuracy (%)", f"mean over tasks, {history.evaluated_on} images"
+      ),
       element("strong", words.score(average)),
       words.cited(results["paper"], "no figure"),
     )
@@ -156,7 +158,7 @@ def _tasks(history: History) -> Markup:
     )
   header = ("task", "when learned", "at the end", "", "task-incremental")
   made = table(
-    f"{history.images.capitalize()} accuracy of each task (%), mean over seeds",
+    f"{history.evaluated_on.capitalize()} accuracy of each task (%), mean over seeds",
     header,
     rows,
     "tasks",

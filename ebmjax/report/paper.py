@@ -49,8 +49,8 @@ def lookup(config: Mapping[str, Any]) -> dict[str, Any] | None:
   method = _row(config)
   if stream["scenario"] != "class" or dataset is None or method is None:
     return None
-  if config["data"].get("memorise") or config["data"].get("images"):
-    return None  # other labels, or fewer images
+  if any(config["data"].get(key) for key in ("memorise", "images", "validation")):
+    return None  # other labels, fewer images, or other images to score on
   for cell in cells():
     same = (cell["setting"], cell["method"], cell["dataset"]) == (
       stream["setting"],

@@ -44,8 +44,8 @@ def accuracy(history: History) -> Markup:
   lines = [line for line in lines if len(line.x)]
   chart = charts.line_chart(
     lines,
-    alt=f"Lines: {history.images} accuracy of each of {tasks} tasks over training.",
-    y_title=f"{history.images} accuracy (%)",
+    alt=f"Lines: {history.evaluated_on} accuracy of each of {tasks} tasks over training.",
+    y_title=f"{history.evaluated_on} accuracy (%)",
     top=100,
     bottom=bottom(lines),
     last=float(steps.max()),

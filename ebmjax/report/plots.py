@@ -53,7 +53,7 @@ def accuracy_per_task(history: History) -> "Figure":
       axes, steps, mean_so_far(accuracy), color="black", ls="--", label="mean so far"
     )
   drawing.step_axis(axes, int(steps.max()))
-  axes.set(ylabel=f"{history.images} accuracy (%)", ylim=(-3, 103))
+  axes.set(ylabel=f"{history.evaluated_on} accuracy (%)", ylim=(-3, 103))
   axes.set_title("Accuracy of each task (band: SEM over seeds; grey: ends of tasks)")
   figure.legend(loc="outside lower center", ncols=7, frameon=False, columnspacing=1.2)
   return figure

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ebmjax.errors import WorkdirError
-from ebmjax.report import words
-from ebmjax.report.history import History
+from ebmjax.report.history import History, evaluated_on
 from ebmjax.types import Evaluation
 from ebmjax.workdir import Record, Workdir
 
@@ -47,8 +46,12 @@ def read(path: str | Path) -> StoredRun:
       f"{path} holds results but no evaluations/*.npz, which its figures are drawn "
       "from; put them back, or run it anew in another --workdir."
     )
-  history = make_history(evaluations, results["class_names"], results["seeds"])
-  history = history._replace(images=words.images(results["config"]))
+  history = make_history(
+    evaluations,
+    results["class_names"],
+    results["seeds"],
+    evaluated_on(results["config"]),
+  )
   return StoredRun(folder.path, results, history, folder.scalars())
 
 
@@ -58,7 +61,10 @@ def find(root: str | Path) -> list[Path]:
 
 
 def make_history(
-  records: Sequence[Record], class_names: Iterable[str], seeds: Iterable[int]
+  records: Sequence[Record],
+  class_names: Iterable[str],
+  seeds: Iterable[int],
+  scored_on: str = "test",
 ) -> History:
   """Returns the evaluations of a run as arrays with a leading axis [E]."""
   fields = zip(*(record.evaluation for record in records), strict=True)
@@ -69,4 +75,5 @@ def make_history(
     evaluations=Evaluation(*(np.stack(field) for field in fields)),
     class_names=tuple(class_names),
     seeds=tuple(seeds),
+    evaluated_on=scored_on,
   )

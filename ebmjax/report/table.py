@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from ebmjax.report.history import evaluated_on
 from ebmjax.report.paper import REGULARISERS
 
 WIDTH = 96
@@ -12,6 +13,10 @@ TASKS_PER_LINE = 10
 # Softmax baselines that end on the last task alone score about 100 / T percent, and a
 # little more where tasks overlap: the paper's lie below 1.75 times that.
 LOW = 1.75
+SCORED_ON = {
+  "validation": "validation images, held out of the training set; not the test images",
+  "training": "the training images; not the test images",
+}
 
 
 def closing_table(results: Mapping[str, Any]) -> str:
@@ -33,6 +38,8 @@ def _heading(results: Mapping[str, Any]) -> list[str]:
   seeds = ", ".join(str(seed) for seed in results["seeds"])
   lines = _entry("Run", run) + _entry("Seeds", seeds)
   lines += _entry("Data", str(facts.get("data_source", "not recorded")))
+  if evaluated_on(config) != "test":
+    lines += _entry("Scored on", SCORED_ON[evaluated_on(config)])
   if facts.get("wall_time") is not None:
     lines += _entry("Wall time", f"{facts['wall_time']:.1f} s{_speed(facts)}")
   return lines
@@ -67,8 +74,10 @@ def _cell(value: float | None) -> str:
 
 def _scores(results: Mapping[str, Any]) -> list[str]:
   rows = [("", "this run", "paper")]
+  scored_on = evaluated_on(results["config"])
+  kind = "Average" if scored_on == "test" else scored_on.capitalize()
   rows.append(
-    ("Average accuracy (%)", _score(results["average_accuracy"]), _paper(results))
+    (f"{kind} accuracy (%)", _score(results["average_accuracy"]), _paper(results))
   )
   for label, name in (
     ("Task-incremental acc. (%)", "task_incremental_accuracy"),

@@ -47,11 +47,6 @@ def setting(config: Mapping[str, Any]) -> str:
   return f"{stream['setting'].replace('_', '-')}, {stream['scenario']}-incremental"
 
 
-def images(config: Mapping[str, Any]) -> str:
-  """Returns which images were evaluated: "training" where they are learned by heart."""
-  return "training" if config["data"].get("memorise") else "test"
-
-
 def title(results: Mapping[str, Any]) -> str:
   """Returns the run and its outcome in a line."""
   config, average = results["config"], results["average_accuracy"]

@@ -153,7 +153,7 @@ def test_the_matplotlib_figures_of_memorised_images(
   monkeypatch.setattr(plots, "draw", draw)
   config = full_config(data__memorise=True, stream__tasks=3)
   files.write(tmp_path, make_history(), config, {}, [])
-  assert [history.images for history in seen] == ["training"]
+  assert [history.evaluated_on for history in seen] == ["training"]
 
 
 def test_a_finished_run_gets_its_page_anew(tmp_path, make_history, no_plots, capsys):

@@ -1,0 +1,189 @@
+"""Runs an experiment with many settings and names the best by validation accuracy.
+
+Training images are held out for it: a setting chosen on the test images would score
+better there than it is. Every setting is a run in a folder of its own under DIR; what
+has finished is only read and what broke off goes on, so the same command can be given
+again, or with more values. DIR/sweep.csv and DIR/sweep.json have the table of the
+command's settings, written anew after each of them.
+
+  python -m launch.sweep --config=configs/splitmnist.py:contrastive,ewc,sbc \\
+    --grid config.method.strength=1e2,1e4,1e6 \\
+    --grid config.optimiser.learning_rate=1e-4,1e-3 --seeds=3 --test
+
+runs six settings of three seeds each, then the best of them on the test images.
+"""
+
+import argparse
+import json
+import logging
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ebmjax import atomic, cli
+from ebmjax.errors import ConfigError, UserError
+from ebmjax.sweep import settings as sweeping
+from ebmjax.sweep import tables
+
+if TYPE_CHECKING:
+  from ebmjax.sweep.running import Loader
+
+
+def main(argv: Sequence[str]) -> int:
+  """Returns the exit code of the command line `argv`, the program's name included."""
+  logging.basicConfig(format="%(message)s", stream=sys.stderr)
+  try:
+    arguments, rest = _parser().parse_known_args(argv[1:])
+    _sweep(arguments, _overrides(rest))
+  except UserError as error:
+    print(f"sweep: {error}", file=sys.stderr)
+    return 1
+  except KeyboardInterrupt:
+    print(
+      "sweep: interrupted; the same command goes on from the last checkpoint.",
+      file=sys.stderr,
+    )
+    return 130
+  return 0
+
+
+def _sweep(arguments: argparse.Namespace, rest: list[str]) -> None:
+  """Runs all settings, tells the best of them and, where asked, tests it."""
+  if arguments.seeds is not None:
+    rest = [*rest, f"--config.seeds={arguments.seeds}"]
+  settings = sweeping.make(arguments.config, arguments.grid, arguments.list, rest)
+  if arguments.test_seeds is not None:  # a wrong number is told before hours of work
+    sweeping.with_key(settings[:1], "seeds", arguments.test_seeds)
+  # Later import: --help and a mistyped key should not wait for JAX.
+  from ebmjax.main import use_compilation_cache
+  from ebmjax.sweep import running
+
+  load = running.Loader()
+  settings, count = _held_out(settings, arguments.validation, load)
+  folder = arguments.out or Path(f"{cli.default_workdir(arguments.config)}-sweep")
+  running.check(settings, folder, load)
+  use_compilation_cache()
+  found: dict[str, Any] = {"config": arguments.config, "changes": rest}
+  found |= {"validation_images_of_each_class": count}
+
+  def write(rows: list[tables.Row], test: dict[str, Any] | None = None) -> None:
+    best = tables.best_of(rows)
+    content = found | {"settings": rows, "best": best and best["workdir"], "test": test}
+    atomic.write(folder / "sweep.csv", tables.csv_text(rows))
+    atomic.write(folder / "sweep.json", json.dumps(content, indent=2) + "\n")
+
+  rows = running.run_all(settings, folder, load, write)
+  print(f"\n{tables.table(rows)}\n")
+  best = _best(rows)
+  print(f"Best by validation: {tables.line_of(best)}")
+  setting = settings[rows.index(best)]
+  seeds = arguments.test_seeds or setting.config.seeds
+  if arguments.test:
+    results = running.run_on_test(setting, folder, seeds)
+    test = running.summary(results) | {"workdir": running.BEST}
+    write(rows, test)
+    print(f"On the test images: {tables.score(test)} %{_paper(results)}")
+  print("Its run on the test images, by hand:")
+  words = ["python", "-m", "ebmjax.main", f"--config={arguments.config}", *rest]
+  words += [*setting.flags, f"--config.seeds={seeds}", "--config.data.validation=0"]
+  print(f"  {shlex.join([*words, f'--workdir={folder / running.BEST}'])}")
+  print(f"Tables: {folder / 'sweep.csv'}, {folder / 'sweep.json'}")
+
+
+def _held_out(
+  settings: list[sweeping.Setting], asked: int | None, load: "Loader"
+) -> tuple[list[sweeping.Setting], int]:
+  """Returns the settings with images held out, and how many of each class."""
+  from ebmjax.sweep import running
+
+  if asked == 0:
+    raise ConfigError(
+      "--validation=0 would choose the best setting on the test images; give 1 or "
+      "more, or leave it out for a tenth of the smallest class."
+    )
+  count = asked or running.default_validation(settings, load)
+  settings = sweeping.with_key(settings, "data.validation", count)
+  why = "" if asked else ", a tenth of the smallest class"
+  print(
+    f"{len(settings)} settings; {count} training images of each class are held out for "
+    f"validation{why}.",
+    flush=True,
+  )
+  return settings, count
+
+
+def _best(rows: list[tables.Row]) -> tables.Row:
+  """Returns the best row; refuses where there is none, or some are yet to come."""
+  best = tables.best_of(rows)
+  busy = sum(row["status"] == "busy" for row in rows)
+  if busy:
+    raise UserError(
+      f"{busy} of {len(rows)} settings are being run by another process, so no best is "
+      "named; give the same command again when it has finished."
+    )
+  if best is None:
+    raise UserError(
+      "no setting has finished, so there is no best; see the reasons above."
+    )
+  return best
+
+
+def _paper(results: dict[str, Any]) -> str:
+  cell = results["paper"]
+  return "" if cell is None else f"; the paper has {cell['accuracy']:.2f}"
+
+
+def _overrides(rest: list[str]) -> list[str]:
+  """Returns what is left of the command line, asserted to be changes of keys."""
+  for argument in rest:
+    if not argument.startswith(("--config.", "-config.")):
+      raise ConfigError(f"the argument {argument!r} is not known; see --help.")
+    if argument.lstrip("-").startswith("config.data.validation"):
+      raise ConfigError(f"{argument} is for a single run; use --validation.")
+  return rest
+
+
+class _Parser(argparse.ArgumentParser):
+  """A parser whose complaints are errors of ours, told in one sentence."""
+
+  def error(self, message: str) -> NoReturn:
+    raise ConfigError(f"{message}; see --help.")
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = _Parser(
+    prog="sweep",
+    description=__doc__,
+    usage="python -m launch.sweep --config=FILE[:variants] --grid config.KEY=V,V "
+    "[flags] [--config.KEY=VALUE ...]",
+    epilog="--config.KEY=VALUE changes a key of every run;\n"
+    "python -m ebmjax.main --config=FILE --help lists them all.",
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    allow_abbrev=False,
+  )
+  add = parser.add_argument
+  several: dict[str, Any] = {"action": "append", "default": []}
+  told = "the experiment, as for python -m ebmjax.main"
+  add("--config", default="", metavar="FILE[:variants]", help=told)
+  told = "the values of a key; of several grids all combinations are run"
+  add("--grid", metavar="config.KEY=V,V", help=told, **several)
+  told = "one setting, 'config.KEY=V config.KEY=V', or a file with one in each line; "
+  told += "with grids, each is run at every point of them"
+  add("--list", metavar="SETTING|FILE", help=told, **several)
+  told = "seeds of each setting, together in one run (the experiment's own)"
+  add("--seeds", type=int, metavar="N", help=told)
+  told = "training images of each class to hold out (a tenth of the smallest class)"
+  add("--validation", type=int, metavar="N", help=told)
+  told = "the sweep's folder (runs/NAME-VARIANTS-sweep)"
+  add("--out", type=Path, metavar="DIR", help=told)
+  told = "run the best setting, trained on all images, on the test set (DIR/best-test)"
+  add("--test", action="store_true", help=told)
+  told = "seeds of the test (as many as of each setting)"
+  add("--test-seeds", type=int, metavar="N", help=told)
+  return parser
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv))

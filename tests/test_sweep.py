@@ -1,0 +1,346 @@
+"""Sweeps, made small: their settings, their runs, their best and their faults."""
+
+import contextlib
+import csv
+import fcntl
+import io
+import json
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ebmjax import cli, data, main
+from ebmjax.report import plots
+from ebmjax.sweep import settings as sweeping
+from ebmjax.sweep import tables
+from ebmjax.validation import resolve
+from launch import sweep
+from tests.helpers import SPLIT, overrides, read_results, write_idx
+
+RATE, STRENGTH = "optimiser.learning_rate", "method.strength"
+CHOSEN = f"{SPLIT}:smoke,sbc,ewc"
+POOR = f"config.{RATE}=1e-4 config.{STRENGTH}=1"
+GOOD = f"config.{RATE}=1e-2 config.{STRENGTH}=1"
+# Too large for 32 bits: the pull to the weights of the first task is not a number.
+HOPELESS = f"config.{RATE}=1e-2 config.{STRENGTH}=1e39"
+
+pytestmark = [
+  pytest.mark.usefixtures("quick_compilation"),
+  pytest.mark.filterwarnings("ignore:overflow encountered in cast"),  # HOPELESS
+]
+
+
+class Done(NamedTuple):
+  """A sweep of three settings, one of them hopeless, after it was run."""
+
+  folder: Path
+  arguments: list[str]
+  code: int
+  out: str
+  loads: int
+
+
+@pytest.fixture(scope="module")
+def patched():
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(plots, "draw", lambda history, scalars: {})
+    patch.setattr(main, "use_compilation_cache", lambda: None)
+    yield patch
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory) -> Path:
+  return write_idx(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def done(patched, quick_compilation, data_dir: Path, tmp_path_factory) -> Done:
+  folder = tmp_path_factory.mktemp("sweep") / "out"
+  arguments = [f"--config={CHOSEN}", f"--out={folder}", *overrides(data_dir)]
+  arguments += ["--seeds=2"]
+  loaded, load = [], data.load
+
+  def watched(config: Any) -> Any:
+    loaded.append(config.validation)
+    return load(config)
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(data, "load", watched)
+    code, out = run(arguments, POOR, GOOD, HOPELESS)
+  return Done(folder, arguments, code, out, len(loaded))
+
+
+def run(arguments: list[str], *points: str, more: tuple[str, ...] = ()):
+  """Returns the exit code and what was printed."""
+  lists = [word for point in points for word in ("--list", point)]
+  out = io.StringIO()
+  with contextlib.redirect_stdout(out):
+    code = sweep.main(["sweep", *arguments, *lists, *more])
+  return code, out.getvalue()
+
+
+def make(*grids: str, lists: tuple[str, ...] = (), rest: tuple[str, ...] = ()):
+  return sweeping.make(CHOSEN, grids, lists, rest)
+
+
+def test_grids_multiply():
+  found = make(f"config.{STRENGTH}=1,1e2", f"config.{RATE}=1e-4,1e-3,1e-2")
+  assert [tuple(setting.values.items()) for setting in found] == [
+    ((STRENGTH, strength), (RATE, rate))
+    for strength in (1.0, 100.0)
+    for rate in (1e-4, 1e-3, 1e-2)
+  ]
+  for setting in found:
+    assert setting.config.method.strength == setting.values[STRENGTH]
+    assert setting.config.optimiser.learning_rate == setting.values[RATE]
+    assert setting.config.network.hidden == 32  # the variant's, as without a sweep
+  assert found[1].name == "strength=1,learning_rate=0.001"
+  turned = make(f"config.{RATE}=1e-4,1e-3,1e-2", f"config.{STRENGTH}=1,1e2")
+  assert {setting.name for setting in turned} == {setting.name for setting in found}
+
+
+def test_a_list_is_joint_and_multiplies_with_grids(tmp_path: Path):
+  file = tmp_path / "settings.txt"
+  file.write_text(f"# the usual ones\n{POOR}\n\n--config.network.hidden=7  # small\n")
+  found = make("network.skip=True,False", lists=(str(file), GOOD))
+  values = [tuple(setting.values.values()) for setting in found]
+  assert list(found[0].values) == [RATE, STRENGTH, "network.hidden", "network.skip"]
+  assert values[::2] == [
+    (1e-4, 1.0, 32, True),
+    (1e-4, 1e8, 7, True),  # what it does not name is as in the experiment's file
+    (1e-2, 1.0, 32, True),
+  ]
+  assert [setting.values["network.skip"] for setting in found] == [True, False] * 3
+
+
+def test_values_are_typed_as_on_the_command_line():
+  (number,) = make("config.network.hidden=12")
+  assert number.config.network.hidden == 12
+  first, second = make("config.data.std=(0.1,),(0.2,)")
+  assert (first.config.data.std, second.config.data.std) == ((0.1,), (0.2,))
+  assert first.name.startswith("std=_0.1,_-") and first.name != second.name
+
+
+def test_names_of_folders_are_safe_and_distinct():
+  long = ",".join(f"{'x' * 120}/{end}" for end in "ab")
+  names = [setting.name for setting in make(f"config.network.pretrained={long}")]
+  assert len(set(names)) == 2
+  assert all(len(name) < 120 and "/" not in name for name in names)
+  assert sweeping.short_names(["method.name", "network.name", "seed"]) == [
+    "method.name",
+    "network.name",
+    "seed",
+  ]
+
+
+FAULTS: dict[str, tuple[list[str], str]] = {
+  "nothing to sweep": ([], "there is nothing to sweep; give --grid"),
+  "unknown key": (["--grid", "config.method.strenght=1"], "method.strength?"),
+  "wrong type": (["--grid", "config.network.hidden=8,many"], "many"),
+  "wrong value": (["--grid", f"config.{STRENGTH}=1,-1"], "is too small"),
+  "wrong combination": (
+    ["--list", "config.stream.setting=boundary_free"],
+    "needs task boundaries",
+  ),
+  "no sign": (["--grid", f"config.{STRENGTH}"], "not of the form config.KEY=VALUE."),
+  "no values": (["--grid", f"config.{STRENGTH}="], "has an empty value"),
+  "a value left out": (["--grid", f"config.{STRENGTH}=1,,2"], "has an empty value"),
+  "a value twice": (
+    ["--grid", f"config.{STRENGTH}=1,1.0"],
+    "two settings are the same run, strength=1 and strength=1; give it once.",
+  ),
+  "a key in two grids": (
+    ["--grid", f"config.{STRENGTH}=1", "--grid", f"config.{STRENGTH}=2"],
+    "config.method.strength is swept twice",
+  ),
+  "a key twice in a setting": (
+    ["--list", f"config.{STRENGTH}=1 config.{STRENGTH}=2"],
+    "sets a key twice",
+  ),
+  "a list that is no file": (["--list", "none.txt"], "neither a file"),
+  "seeds as a setting": (["--grid", "config.seeds=1,2"], "use --seeds."),
+  "the validation images as a setting": (
+    ["--grid", "config.data.validation=1,2"],
+    "use --validation.",
+  ),
+  "validation by its key": (
+    ["--grid", f"config.{STRENGTH}=1", "--config.data.validation=3"],
+    "use --validation.",
+  ),
+  "chosen on test": (
+    ["--grid", f"config.{STRENGTH}=1", "--validation=0"],
+    "would choose the best setting on the test images",
+  ),
+  "too many held out": (
+    ["--grid", f"config.{STRENGTH}=1", "--validation=60"],
+    "has only 60 training images",
+  ),
+  "learned by heart": (
+    ["--grid", f"config.{STRENGTH}=1", "--config.data.memorise=True"],
+    "config.data.memorise=True scores on the training images",
+  ),
+  "no seeds": (["--grid", f"config.{STRENGTH}=1", "--seeds=0"], "is too small"),
+  "no seeds to test": (
+    ["--grid", f"config.{STRENGTH}=1", "--test", "--test-seeds=0"],
+    "config.seeds=0 is too small",
+  ),
+  "unknown flag": (["--gird", "x"], "'--gird' is not known"),
+  "not a number": (["--seeds=two"], "--seeds"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), FAULTS.values(), ids=FAULTS.keys())
+def test_fault_is_told_in_one_sentence(
+  arguments, told, data_dir: Path, tmp_path: Path, capsys
+):
+  """Before the first run: a mistake at the end of the list would cost hours."""
+  out = tmp_path / "out"
+  flags = [f"--config={CHOSEN}", f"--out={out}", *overrides(data_dir)]
+  assert sweep.main(["sweep", *flags, *arguments]) == 1
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith("sweep: ") and line.endswith(".")
+  assert told in line
+  assert not out.exists()
+
+
+def test_no_experiment_is_named(capsys):
+  assert sweep.main(["sweep", "--grid", f"config.{STRENGTH}=1"]) == 1
+  assert "no experiment is named" in capsys.readouterr().err
+
+
+def test_help_names_every_flag(capsys):
+  with pytest.raises(SystemExit) as caught:
+    sweep.main(["sweep", "--help"])
+  assert caught.value.code == 0
+  out = capsys.readouterr().out
+  for flag in ("config", "grid", "list", "seeds", "validation", "out", "test"):
+    assert f"--{flag}" in out
+  assert "--grid config.method.strength=1e2,1e4,1e6" in out
+
+
+def row(name: str, mean: float, status: str = "finished") -> tables.Row:
+  values: dict[str, Any] = {"method.strength": float(name)}
+  start = {"values": values, "workdir": name, "status": status, "reason": None}
+  return start | {"mean": mean, "sem": None, "n": 1, "per_seed": [mean], "seconds": 1.0}
+
+
+def test_the_best_is_the_first_of_the_highest_that_finished():
+  rows = [row("1", 10), row("2", 30), row("3", 30), row("4", 99, "failed")]
+  assert tables.best_of(rows) is rows[1]
+  assert tables.best_of(rows[3:]) is None
+  lines = tables.table(rows).splitlines()
+  assert [line.split()[0] for line in lines[1:]] == ["*", "3", "1", "4"]
+  assert lines[1].split() == ["*", "2", "30.00", "(n=1)", "1.0"]
+
+
+def read_sweep(folder: Path) -> dict[str, Any]:
+  found: dict[str, Any] = json.loads((folder / "sweep.json").read_text())
+  return found
+
+
+def test_a_sweep_tells_the_best_and_why_a_setting_failed(done: Done):
+  assert done.code == 0
+  assert "6 training images of each class are held out" in done.out
+  assert "a tenth of the smallest class" in done.out
+  found = read_sweep(done.folder)
+  poor, good, hopeless = found["settings"]
+  assert [setting["status"] for setting in found["settings"]] == [
+    "finished",
+    "finished",
+    "failed",
+  ]
+  assert good["mean"] > poor["mean"]
+  assert found["best"] == good["workdir"] == "strength=1,learning_rate=0.01"
+  assert hopeless["reason"].startswith("the loss of ewc with seed 0 is not finite")
+  assert "3 of 3: learning_rate=0.01, strength=1e+39: failed: the loss" in done.out
+  assert "Best by validation: learning_rate=0.01, strength=1: " in done.out
+  assert found["test"] is None
+  assert not (done.folder / "best-test").exists()
+  assert done.loads == 2  # for the default of --validation, then for all settings
+
+
+def test_the_scores_are_those_of_validation_images(done: Done):
+  for setting in read_sweep(done.folder)["settings"][:2]:
+    results = read_results(done.folder / setting["workdir"])
+    assert results["facts"]["evaluated_on"] == "validation"
+    assert results["config"]["data"]["validation"] == 6
+    average = results["average_accuracy"]
+    assert {key: setting[key] for key in average} == average
+    assert average["n"] == 2
+    assert setting["per_seed"] == results["per_seed"]
+    assert setting["seconds"] == results["facts"]["wall_time"]
+  with (done.folder / "sweep.csv").open() as file:
+    rows = list(csv.DictReader(file))
+  assert [float(row[RATE]) for row in rows] == [1e-4, 1e-2, 1e-2]
+  assert [row["best"] for row in rows] == ["", "best", ""]
+  assert [row["mean"] for row in rows[:2]] == [
+    str(setting["mean"]) for setting in read_sweep(done.folder)["settings"][:2]
+  ]
+  assert rows[2]["mean"] == "" and rows[2]["status"] == "failed"
+
+
+def files_of(folder: Path) -> dict[Path, int]:
+  return {
+    path: path.stat().st_mtime_ns
+    for path in folder.rglob("*")
+    if path.is_file() and path.name != ".lock"
+  }
+
+
+def test_given_again_with_a_test_only_the_best_is_run(done: Done):
+  before = {name: files_of(done.folder / name) for name in folders(done)}
+  code, out = run(done.arguments, POOR, GOOD, more=("--test", "--test-seeds=1"))
+  assert code == 0
+  assert {name: files_of(done.folder / name) for name in before} == before
+  results = read_results(done.folder / "best-test")
+  assert results["facts"]["evaluated_on"] == "test"
+  assert results["config"]["data"]["validation"] == 0
+  assert results["config"]["optimiser"]["learning_rate"] == 1e-2
+  test = read_sweep(done.folder)["test"]
+  assert test["workdir"] == "best-test"
+  assert (test["mean"], test["n"]) == (results["average_accuracy"]["mean"], 1)
+  assert f"On the test images: {test['mean']:.2f} (n=1) %\n" in out
+  # The command that is printed is that very run.
+  (line,) = [line for line in out.splitlines() if "ebmjax.main" in line]
+  config, workdir = cli.parse(shlex.split(line)[2:])
+  assert workdir == done.folder / "best-test"
+  assert json.loads(json.dumps(resolve(config).to_dict())) == results["config"]
+
+
+def folders(done: Done) -> list[str]:
+  found = read_sweep(done.folder)["settings"]
+  return [setting["workdir"] for setting in found if setting["status"] == "finished"]
+
+
+def test_a_setting_that_is_being_run_is_passed_over(done: Done, capsys):
+  lock = done.folder / "strength=1,learning_rate=0.0001" / ".lock"
+  with lock.open("w") as held:
+    fcntl.flock(held, fcntl.LOCK_EX)
+    code, out = run(done.arguments, POOR, GOOD, more=("--test",))
+  assert code == 1
+  assert "1 of 2: learning_rate=0.0001, strength=1: passed over" in out
+  assert "2 of 2: learning_rate=0.01, strength=1: " in out
+  told = capsys.readouterr().err
+  assert "1 of 2 settings are being run by another process, so no best is named" in told
+
+
+def test_another_sweep_s_folder_is_refused(done: Done, capsys):
+  """Before the table of the first is written over."""
+  before = files_of(done.folder)
+  code, _ = run([*done.arguments, "--validation=5"], GOOD)
+  assert code == 1
+  assert capsys.readouterr().err == (
+    f"sweep: {done.folder}/strength=1,learning_rate=0.01 holds a run with "
+    "config.data.validation=6, not 5; give the same configuration to continue it, or "
+    "another --out.\n"
+  )
+  assert files_of(done.folder) == before
+
+
+def test_no_setting_has_finished(done: Done, capsys):
+  code, out = run(done.arguments, HOPELESS)
+  assert code == 1
+  assert "1 of 1: " in out and "failed" in out
+  assert "no setting has finished" in capsys.readouterr().err
