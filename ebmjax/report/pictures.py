@@ -42,10 +42,11 @@ def accuracy(history: History) -> Markup:
   if tasks > charts.MAX_NAMES:
     names = [names[0], (f"to task {tasks}", inks[-1]), names[-1]]
   lines = [line for line in lines if len(line.x)]
+  scored = f"{history.evaluated_on} accuracy"
   chart = charts.line_chart(
     lines,
-    alt=f"Lines: {history.evaluated_on} accuracy of each of {tasks} tasks over training.",
-    y_title=f"{history.evaluated_on} accuracy (%)",
+    alt=f"Lines: {scored} of each of {tasks} tasks over training.",
+    y_title=f"{scored} (%)",
     top=100,
     bottom=bottom(lines),
     last=float(steps.max()),

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ebmjax.report.history import evaluated_on
+
 NETWORKS = {"ebm": "energy-based model", "sbc": "softmax-based classifier"}
 METHODS = {
   "finetune": "plain training",
@@ -108,7 +110,7 @@ def _outcome(results: Mapping[str, Any]) -> str:
   n = average["n"]
   over = "With one seed" if n == 1 else f"Over {n} seeds"
   text = (
-    f"{over} the average {images(results['config'])} accuracy at the end is "
+    f"{over} the average {evaluated_on(results['config'])} accuracy at the end is "
     f"{score(average)}{PERCENT}"
   )
   if cell is None:
