@@ -71,12 +71,15 @@ def variables(calls: Path, tmp_path: Path, cache: Path) -> dict[str, str]:
     (commands / name).write_text(RECORD + body)
     (commands / name).chmod(0o755)
   path = os.pathsep.join([str(commands), os.environ["PATH"]])
+  # `make test` hands its own settings down, which the make of a script would take.
+  others = ("SLURM_", "MAKE", "DRY_RUN", "BASE_IMAGE", "RESTARTS")
   inherited = {
     name: value
     for name, value in environment(cache).items()
-    if not name.startswith(("SLURM_", "JAX_COORDINATOR", "MAKE", "PYTHONHOME"))
+    if not name.startswith(others)
   }
-  return inherited | {"PATH": path, "CALLS": str(calls), "EBMJAX_PYTHON": "python3"}
+  pythons = {"PYTHON": "python3", "EBMJAX_PYTHON": "python3"}
+  return inherited | pythons | {"PATH": path, "CALLS": str(calls)}
 
 
 @pytest.fixture
@@ -255,7 +258,10 @@ def test_slurm_requeues_and_goes_on(shown, calls, variables, tmp_path):
   assert process.returncode == 0, err
   assert "Going on from the checkpoint of step " in err
   assert f"Results, tables and figures: {workdir}" in out
-  assert read_results(workdir)["facts"]["steps"] == 120
+  facts = read_results(workdir)["facts"]
+  assert facts["steps"] == 120
+  assert "Memory: 0.1 MB of state for 1 seed, " in err
+  assert facts["memory_bytes"]["images"] == 800 * (784 + 4)
   assert len(called(calls, "scontrol")) == 2  # no second requeue
   command = ["--kill-on-bad-exit=1", "python3", "-m", "ebmjax.main"]
   command += [f"--config={shown[0]}", *shown[1:]]
@@ -309,7 +315,7 @@ def test_tpu_vm_installs_and_runs(repository, calls, variables, shown, tmp_path)
   worker = tmp_path / "worker"
   worker.mkdir()
   (repository / "runs").mkdir()
-  env = variables | {"WORKER": str(worker), "PYTHON": "python3"}
+  env = variables | {"WORKER": str(worker)}
   script = repository / "launch" / "tpu_vm.sh"
   finish(script, "install", "my-tpu", "us-east5-b", env=env)
   sent = called(calls, "gcloud")[:8]
