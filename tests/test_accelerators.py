@@ -26,11 +26,9 @@ KERNEL_GRADIENT = "dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]"
 CASES = [
   "splitmnist.py:smoke",
   "splitmnist.py:boundary_free,smoke",
-  "splitmnist.py:ewc,sbc,smoke",
   "splitmnist.py:icarl,sbc,smoke",
   "permmnist.py:smoke",
   "cifar10.py:smoke",
-  "cifar10.py:sbc,smoke",
   "cifar100.py:smoke",
   "cifar100.py:fixed,smoke",
   "cifar100.py:si,sbc,smoke",
@@ -86,7 +84,7 @@ def case(request, trunk, as_on_an_accelerator) -> Case:
   setup = setup_of(request.param, trunk)
   assert setup.driver == "vmap"
   traced = programs.trace(setup)
-  consolidates = any(name in request.param for name in ("ewc", "icarl", "si,"))
+  consolidates = any(name in request.param for name in ("icarl", "si,"))
   assert ("consolidate" in traced) is consolidates
   lowered = {
     (name, platform): lower(function, platform)
