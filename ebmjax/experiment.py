@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import data, environment, runner, streams
+from ebmjax import data, environment, memory, runner, streams
 from ebmjax import report as reporting
 from ebmjax.checkpoints import Checkpoints
 from ebmjax.machine import Machine, Setup, describe_parts, make_setup
@@ -56,7 +56,7 @@ def run(
       folder.path,
       reporting.make_history(folder.evaluations(), setup.class_names, setup.seeds),
       config.to_dict(),
-      facts | describe_parts(setup) | timing,
+      facts | describe_parts(setup) | memory.describe(setup) | timing,
       folder.scalars(),
     )
 
@@ -171,6 +171,7 @@ def _announce(setup: Setup, facts: dict[str, Any]) -> None:
     ", ".join(map(str, setup.seeds)),
     setup.driver,
   )
+  memory.announce(setup)
 
 
 def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:

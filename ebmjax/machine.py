@@ -120,6 +120,15 @@ def _normalise(config: ConfigDict) -> networks.Normalise | networks.Noise:
   return networks.Normalise(info.mean, tuple(config.data.std) or info.std)
 
 
+def make_view(config: ConfigDict) -> runner.View:
+  """Returns how the configuration's setting shows the batches to a learner."""
+  return runner.View(
+    config.stream.setting != "boundary_aware",
+    own_task_only=config.stream.scenario == "task",
+    augment=config.data.augment,
+  )
+
+
 class Machine:
   """The compiled functions of a setup, and the states [R, ...] they move on."""
 
@@ -127,12 +136,7 @@ class Machine:
     config, learner, driver = setup.config, setup.learner, setup.driver
     self._setup = setup
     self._boundary_free = config.stream.setting != "boundary_aware"
-    view = runner.View(
-      self._boundary_free,
-      own_task_only=config.stream.scenario == "task",
-      augment=config.data.augment,
-    )
-    self._train = runner.make_train(learner, view, driver)
+    self._train = runner.make_train(learner, make_view(config), driver)
     self._consolidate = runner.make_consolidate(learner, driver)
     self._evaluate = evaluation.make_evaluate(learner, driver, config.eval.batch_size)
     self.states: PyTree = runner.make_init(learner, driver)(setup.tables.key)

@@ -1,0 +1,79 @@
+"""A run's compiled functions as programs of any platform, without its device.
+
+Arguments are shapes, so nothing is computed but what a setup itself needs.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ebmjax import cli, evaluation, runner
+from ebmjax.data import DATASETS
+from ebmjax.machine import Setup, make_setup, make_view
+from ebmjax.networks.cifar100 import NormTrunk, save_trunk
+from ebmjax.types import Dataset
+from ebmjax.validation import resolve
+from tests.helpers import ROOT
+
+
+def noise(name: str, per_class: int = 4) -> Dataset:
+  """Returns random images of a set's shape, as many to train on as to test on."""
+  info, rng = DATASETS[name], np.random.default_rng(0)
+  count = per_class * info.num_classes
+  shape, dtype = ((1,), np.uint32) if info.generated else (info.image_shape, np.uint8)
+  x = rng.integers(0, 256, (count, *shape)).astype(dtype)
+  y = np.arange(count, dtype=np.int32) % info.num_classes
+  return Dataset(name, "noise", False, x, y, x, y, info.num_classes)
+
+
+def write_trunk(path: Path) -> Path:
+  """Returns the file, now with the weights of a trunk that was never trained."""
+  image = jax.ShapeDtypeStruct((1, 32, 32, 3), jnp.float32)
+  shapes = jax.eval_shape(NormTrunk().init, jax.random.key(0), image)
+  save_trunk(path, jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), shapes))
+  return path
+
+
+def setup_of(chosen: str, driver: str, **changes: Any) -> Setup:
+  """Returns the parts of configs/FILE[:variants] on noise; `a__b=1` sets config.a.b."""
+  config = cli.load(str(ROOT / "configs" / chosen))
+  given = {name.replace("__", "."): value for name, value in changes.items()}
+  config.update_from_flattened_dict(given)
+  return make_setup(resolve(config), noise(config.data.name), driver)
+
+
+def trace(
+  setup: Setup, *, only_train: bool = False, device: Any = None
+) -> dict[str, Any]:
+  """Returns the traced functions by name: train, evaluate and, if any, consolidate.
+
+  A `device` may be one that is not there, of a described topology.
+  """
+  learner, driver = setup.learner, setup.driver
+  shapes = partial(_shapes, device)
+  states = shapes(jax.eval_shape(runner.make_init(learner, driver), setup.tables.key))
+  tables, train, test = shapes((setup.tables, setup.train_images, setup.test_images))
+  size, block = setup.config.runner.chunk, setup.config.eval.batch_size
+  steps = min(size, setup.stream.rows.shape[1])
+  chunk = shapes(next(runner.chunks(setup.stream, 0, steps, size)))
+  task, candidates = shapes((np.int32(0), setup.stream.classes[0, 0]))
+  train_chunk: Any = runner.make_train(learner, make_view(setup.config), driver)
+  evaluate: Any = evaluation.make_evaluate(learner, driver, block)
+  consolidate: Any = runner.make_consolidate(learner, driver)
+  found = {"train": train_chunk.trace(states, tables, train, chunk)}
+  if not only_train:
+    found["evaluate"] = evaluate.trace(states, tables, test, task, candidates)
+  if not only_train and learner.consolidates:
+    found["consolidate"] = consolidate.trace(states, tables, train, task)
+  return found
+
+
+def _shapes(device: Any, tree: Any) -> Any:
+  placed = device and jax.sharding.SingleDeviceSharding(device)
+  return jax.tree.map(
+    lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=placed), tree
+  )
