@@ -18,8 +18,10 @@ from ebmjax.validation import resolve
 
 WEIGHTS = "FILE.npz"  # stands for the user's own file in every command shown
 # Keys that change neither the training nor what is scored at its end.
-FREE = ("data.dir", "data.source", "data.download", "data.require_full")
-FREE += ("seed", "seeds", "network.conv_form")
+FREE = (
+  *("data.dir", "data.source", "data.download", "data.require_full"),
+  *("seed", "seeds", "network.conv_form"),
+)
 _FREE_GROUPS = ("eval.", "checkpoint.", "runner.")
 _FILES = {
   ("split", "mnist", False): "configs/splitmnist.py",
@@ -161,4 +163,5 @@ def _text(value: Any) -> str:
 
 def _number(value: Any) -> Any:
   """Returns 1 as 1.0, so that equal numbers are equal texts."""
-  return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+  whole = isinstance(value, int) and not isinstance(value, bool)
+  return float(value) if whole else value

@@ -12,7 +12,7 @@ from ebmjax.reproduce.store import Entry
 
 WITHIN = 2.0  # points between our mean and the paper's
 CRITERION = (
-  f"within: our mean and the paper's differ by at most {WITHIN:g} points; above and "
+  f"Within: our mean and the paper's differ by at most {WITHIN:g} points; above and "
   "below: by more."
 )
 
@@ -44,7 +44,7 @@ class Row(NamedTuple):
   obstacle: str | None  # why it cannot run yet
   measured: Measurement | None
   difference: float | None  # points, ours less the paper's
-  verdict: str  # within, above, below, not comparable; empty: not measured
+  verdict: str  # within, above, below or not comparable; empty: not measured
   reason: str  # why not comparable
 
 
@@ -72,10 +72,11 @@ class Ledger:
   def _row(self, cell: Cell) -> Row:
     obstacle = commands.obstacle(cell.chosen, cell.learner)
     measured = None if obstacle else self.measurement(cell.chosen)
-    if measured is None:
-      return Row(cell, obstacle, None, None, "", "")
-    difference = measured.mean - cell.accuracy
     reason = protocols.OTHER_PROTOCOL.get((cell.method, cell.dataset), "")
+    if measured is None:
+      verdict = "not comparable" if reason else ""
+      return Row(cell, obstacle, None, None, verdict, reason)
+    difference = measured.mean - cell.accuracy
     if not all(entry.data_full for entry in measured.entries):
       reason = "not the full data set"
     verdict = "not comparable" if reason else judge(difference)

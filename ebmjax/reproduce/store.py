@@ -1,4 +1,4 @@
-"""What was measured: one entry per finished run, in measured.json and under a folder."""
+"""What was measured: an entry per finished run, of measured.json or of a folder."""
 
 import datetime
 import fcntl
