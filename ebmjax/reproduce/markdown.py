@@ -1,6 +1,7 @@
 """The measured tables of BENCHMARKS.md, between markers; all other text is kept."""
 
 import re
+import textwrap
 from pathlib import Path
 
 from ebmjax import atomic
@@ -91,12 +92,16 @@ def _table(ledger: Ledger, rows: list[Row]) -> str:
   waiting = [row for row in rows if not row.measured and not row.obstacle]
   if waiting:
     each = [f"`{wording.short_id(row.cell)}` ({_time(ledger, row)})" for row in waiting]
-    lines += ["Not measured yet: " + ", ".join(each) + ".", ""]
+    lines += [_wrapped("Not measured yet: " + ", ".join(each) + "."), ""]
   blocked = [row for row in rows if row.obstacle]
   if blocked:
     each = [f"`{wording.short_id(row.cell)}`" for row in blocked]
-    lines += ["Not runnable yet: " + ", ".join(each) + ".", ""]
+    lines += [_wrapped("Not runnable yet: " + ", ".join(each) + "."), ""]
   return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+  return textwrap.fill(text, 96, break_on_hyphens=False, break_long_words=False)
 
 
 def _row(row: Row) -> str:
