@@ -16,7 +16,7 @@ from ebmjax.reproduce.estimates import estimate, steps
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.overall import Overall
 
-PATIENCE = 60.0  # seconds that an interrupted run may take to end
+PATIENCE = 10.0  # seconds that an ended run may take to go
 _IN_USE = "another process is running in"
 
 
@@ -216,8 +216,9 @@ def _end(child: subprocess.Popen[bytes]) -> None:
   """Ends a run that is still going: this process was interrupted.
 
   Control-C reaches the run too, so it is given the time to end by itself first.
+  Nothing is lost: a checkpoint is whole or not there.
   """
-  for seconds, number in ((2.0, signal.SIGINT), (PATIENCE, signal.SIGKILL)):
+  for seconds, number in ((2.0, signal.SIGTERM), (PATIENCE, signal.SIGKILL)):
     try:
       child.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
