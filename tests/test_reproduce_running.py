@@ -6,14 +6,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from ebmjax.errors import WorkdirError
 from ebmjax.reproduce import claims, commands
 from ebmjax.reproduce.cells import Cell, all_cells
-from ebmjax.reproduce.running import Session, Settings, read_ledger, run_command
+from ebmjax.reproduce.running import (
+  Outcome,
+  Session,
+  Settings,
+  read_ledger,
+  run_command,
+)
 from tests.helpers import ROOT, SPLIT, environment, write_idx
 
 # A user's own configuration file: `slow` has many stops, `broken` fails in its run.
@@ -29,7 +37,8 @@ def get_config(variants=None):
     config.checkpoint.every = 10
     config.runner.chunk = 3
   if variants == "broken":
-    config.stream.batch_size = 5000
+    config.stream.iterations = 1  # the cheapest, so it comes first
+    config.stream.batch_size = 601
   return config
 """
 SESSION = """
@@ -42,18 +51,26 @@ Session([make_cell(base, "slow")], make_settings(base, "killed"), seeds=2).run()
 """
 
 
+class Story(NamedTuple):
+  """A session that is killed, what others find meanwhile, and what comes after."""
+
+  settings: Settings
+  meanwhile: list[Outcome]  # while it stands, and while its run alone is left
+  begun: int  # bytes of the run's log when all was killed
+  after: Outcome  # of the same seeds, with a cell that fails first
+  more: Outcome  # of three seeds instead of two
+  again: Outcome
+
+
 @pytest.fixture(scope="module")
-def base(tmp_path_factory) -> Path:
+def base(tmp_path_factory) -> Iterator[Path]:
+  """Returns a folder with data and configuration; runs share compiled programs."""
   base = tmp_path_factory.mktemp("reproduce")
   write_idx(base / "mnist")
   (base / "small.py").write_text(CONFIG)
-  return base
-
-
-@pytest.fixture(autouse=True)
-def cached(base: Path, monkeypatch) -> None:
-  """Lets all runs share their compiled programs."""
-  monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(base / "cache"))
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setenv("JAX_COMPILATION_CACHE_DIR", str(base / "cache"))
+    yield base
 
 
 def make_cell(base: Path, variants: str) -> Cell:
@@ -70,40 +87,44 @@ def make_settings(base: Path, runs: str) -> Settings:
   return Settings(base / runs, folders, full=False, measured=measured)
 
 
-def folders_of(runs: Path) -> list[str]:
-  return sorted(path.name for path in runs.glob("*/seeds_*") if path.is_dir())
+@pytest.fixture(scope="module")
+def story(base: Path) -> Story:
+  settings = make_settings(base, "killed")
+  slow, broken = [make_cell(base, "slow")], [make_cell(base, "broken")]
+  meanwhile = watch_and_kill(base, slow, settings)
+  assert not any(settings.runs.glob("*/*/results.json"))
+  begun = log_of(settings).stat().st_size
+  limit = time.monotonic() + 300
+  while (after := Session(slow + broken, settings, seeds=2).run()).busy:
+    assert time.monotonic() < limit, "the killed run still holds its folder"
+    time.sleep(0.05)
+  more, again = (Session(slow, settings, seeds=3).run() for _ in range(2))
+  return Story(settings, meanwhile, begun, after, more, again)
 
 
-def test_a_failure_does_not_stop_the_rest_and_nothing_is_run_twice(base):
-  settings = make_settings(base, "runs")
-  cells = [make_cell(base, "broken"), make_cell(base, "plain")]
-  outcome = Session(cells, settings, seeds=1).run()
-  assert outcome.finished == [f"{base / 'small.py'}:plain: seed 0"]
-  assert len(outcome.failed) == 1
-  assert ":broken: seed 0: config.stream.batch_size=5000 exceeds" in outcome.failed[0]
-  row = read_ledger(cells, settings).rows[1]
-  assert row.measured is not None
-  assert list(row.measured.accuracies) == [0]
-  assert row.verdict == "not comparable"
-  results = next((settings.runs).glob("small-plain-*/seeds_0-0/results.json"))
-  first = results.stat().st_mtime_ns
-
-  outcome = Session(cells[1:], settings, seeds=3).run()
-  assert outcome.finished == [f"{base / 'small.py'}:plain: seeds 1, 2"]
-  assert folders_of(settings.runs) == ["seeds_0-0", "seeds_0-0", "seeds_1-2"]
-  row = read_ledger(cells, settings).rows[1]
-  assert row.measured is not None
-  assert list(row.measured.accuracies) == [0, 1, 2]
-
-  outcome = Session(cells[1:], settings, seeds=3).run()
-  assert not any(outcome)
-  assert results.stat().st_mtime_ns == first
-  log = next(settings.runs.glob("small-plain-*/seeds_1-2.log")).read_text()
-  assert "--config.seed=1 --config.seeds=2" in log
-  assert "accuracy at the end" in log
+def watch_and_kill(base: Path, cells: list[Cell], settings: Settings) -> list[Outcome]:
+  """Returns what a second session finds before and after the first one is killed."""
+  process = subprocess.Popen(
+    [sys.executable, "-c", SESSION, str(base)],
+    cwd=ROOT,
+    env=environment(base / "cache"),
+    start_new_session=True,
+  )
+  meanwhile = []
+  try:
+    # Step 20 is whole by the time that step 30 is being written.
+    wait_for(lambda: any(settings.runs.glob("*/*/checkpoints/30*")), process)
+    os.killpg(process.pid, signal.SIGSTOP)
+    meanwhile.append(Session(cells, settings, seeds=2).run())
+    process.kill()
+    process.wait()
+    meanwhile.append(Session(cells, settings, seeds=2).run())
+  finally:
+    os.killpg(process.pid, signal.SIGKILL)
+  return meanwhile
 
 
-def wait_for(reached, process: subprocess.Popen[bytes]) -> None:
+def wait_for(reached: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
   limit = time.monotonic() + 300
   while not reached():
     assert process.poll() is None, "the session ended too early"
@@ -111,43 +132,49 @@ def wait_for(reached, process: subprocess.Popen[bytes]) -> None:
     time.sleep(0.001)
 
 
-def test_a_killed_session_is_gone_on_with_and_a_second_one_passes_on(base):
-  cells, settings = [make_cell(base, "slow")], make_settings(base, "killed")
-  process = subprocess.Popen(
-    [sys.executable, "-c", SESSION, str(base)],
-    cwd=ROOT,
-    env=environment(base / "cache"),
-    start_new_session=True,
-  )
-  try:
-    # Step 20 is whole by the time that step 30 is being written.
-    wait_for(lambda: any(settings.runs.glob("*/*/checkpoints/30*")), process)
-    os.killpg(process.pid, signal.SIGSTOP)
-    # The folder is in use: by the session first, then by the run it has left behind.
-    for _ in range(2):
-      outcome = Session(cells, settings, seeds=2).run()
-      assert [line.split(", in ")[0] for line in outcome.busy] == [
-        f"{cells[0].chosen}: seeds 0, 1"
-      ]
-      assert not outcome.finished
-      assert not outcome.failed
-      process.kill()
-      process.wait()
-  finally:
-    os.killpg(process.pid, signal.SIGKILL)
-  assert folders_of(settings.runs) == ["seeds_0-1"]
-  assert not any(settings.runs.glob("*/*/results.json"))
-  log = next(settings.runs.glob("*/seeds_0-1.log"))
-  begun = log.stat().st_size
-  limit = time.monotonic() + 60
-  while (outcome := Session(cells, settings, seeds=2).run()).busy:
-    assert time.monotonic() < limit, "the killed run still holds its folder"
-    time.sleep(0.05)
-  assert outcome.finished == [f"{cells[0].chosen}: seeds 0, 1"]
-  said = log.read_text()[begun:]
+def log_of(settings: Settings) -> Path:
+  return next(settings.runs.glob("small-slow-*/seeds_0-1.log"))
+
+
+def test_a_second_session_passes_on_what_another_process_runs(base, story):
+  for outcome in story.meanwhile:
+    assert [line.split(", in ")[0] for line in outcome.busy] == [
+      f"{base / 'small.py'}:slow: seeds 0, 1"
+    ]
+    assert not outcome.finished
+    assert not outcome.failed
+
+
+def test_a_killed_session_is_gone_on_with(base, story):
+  assert story.after.finished == [f"{base / 'small.py'}:slow: seeds 0, 1"]
+  said = log_of(story.settings).read_text()[story.begun :]
   found = re.search(r"Going on from the checkpoint of step (\d+)", said)
   assert found is not None
   assert int(found[1]) >= 20
+  assert "accuracy at the end" in said
+
+
+def test_a_failure_does_not_stop_the_rest(base, story):
+  assert len(story.after.failed) == 1
+  start = f"{base / 'small.py'}:broken: seeds 0, 1: config.stream.batch_size=601"
+  assert story.after.failed[0].startswith(start)
+  tried = [path.parent for path in story.settings.runs.glob("*/seeds_0-1.log")]
+  logs = {path.name.split("-")[1]: path / "seeds_0-1.log" for path in tried}
+  assert logs["broken"].stat().st_mtime < logs["slow"].stat().st_mtime
+
+
+def test_only_missing_seeds_are_run(base, story):
+  assert story.more.finished == [f"{base / 'small.py'}:slow: seed 2"]
+  assert not any(story.again)
+  runs = story.settings.runs
+  finished = sorted(path.parent.name for path in runs.glob("*/*/results.json"))
+  assert finished == ["seeds_0-1", "seeds_2-2"]
+  log = next(runs.glob("small-slow-*/seeds_2-2.log")).read_text()
+  assert log.count("--config.seed=2 --config.seeds=1 ") == 1
+  row = read_ledger([make_cell(base, "slow")], story.settings).rows[0]
+  assert row.measured is not None
+  assert list(row.measured.accuracies) == [0, 1, 2]
+  assert (row.verdict, row.reason) == ("not comparable", "not the full data set")
 
 
 def test_a_run_s_command_has_the_data_whole_and_the_weights(base):
@@ -176,7 +203,7 @@ def test_nothing_is_started_that_cannot_end(base, tmp_path: Path):
   settings = make_settings(base, "none")
   outcome = Session([make_cell(base, "plain")], settings, budget=1e-9).run()
   assert len(outcome.too_long) == 1
-  assert not folders_of(settings.runs)
+  assert not any(settings.runs.glob("*/seeds_*"))
   on_cifar100 = [cell for cell in all_cells() if cell.dataset == "cifar100"]
   outcome = Session(on_cifar100, Settings(tmp_path / "runs", {}), seeds=1).run()
   assert all("give --pretrained=FILE.npz" in line for line in outcome.failed)

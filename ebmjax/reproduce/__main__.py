@@ -20,7 +20,7 @@ from types import FrameType
 
 from ebmjax.config import choices_sentence, nearest
 from ebmjax.errors import ConfigError, UserError
-from ebmjax.reproduce import listing, markdown, store
+from ebmjax.reproduce import commands, listing, markdown, store
 from ebmjax.reproduce.cells import Cell, all_cells, tables
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.running import Outcome, Session, Settings, read_ledger
@@ -31,7 +31,6 @@ def main(arguments: list[str] | None = None) -> int:
   given = _parse(arguments)
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
-  signal.signal(signal.SIGTERM, _interrupt)
   try:
     return _act(given)
   except UserError as error:
@@ -46,6 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _act(given: argparse.Namespace) -> int:
+  if not (commands.root() / "configs").is_dir():
+    raise ConfigError(
+      "the experiments' files, configs/, are neither beside the package nor here; run "
+      "this in the folder of the repository."
+    )
   cells = all_cells()
   if given.collect:
     kept = store.collect(given.collect, cells)
@@ -196,4 +200,5 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+  signal.signal(signal.SIGTERM, _interrupt)
   sys.exit(main())
