@@ -130,6 +130,8 @@ def describe(flat: Mapping[str, Any]) -> str:
     ]
     if best is None or len(changes) < best[0]:
       best = (len(changes), chosen, changes)
+    if not changes:
+      break
   if best is None:
     return "a configuration file of the user's own"
   return " ".join([best[1], *best[2]])
