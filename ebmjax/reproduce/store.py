@@ -106,25 +106,35 @@ def owners_of(cells: Iterable[Cell]) -> dict[str, list[str]]:
 def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[Entry]:
   """Returns the entries now in `path`: those before and the finished runs of `root`.
 
-  A run of the same configuration and seeds replaces an older one. Runs on partial data
-  are refused.
+  A run of the same configuration and seeds replaces an older one. Runs on partial data,
+  or scored on images held out of the training set, are refused.
   """
   if not root.is_dir():
     raise WorkdirError(f"{root} is not a folder; give one with finished runs under it.")
   cells = list(cells)
-  found = find(root, cells)
-  for entry in found:
-    if not entry.data_full:
-      _log.warning(
-        "Refused, not the full data set: %s (%s).", entry.command, entry.data_source
-      )
+  accepted = []
+  for entry in find(root, cells):
+    fault = _fault(entry)
+    if fault:
+      _log.warning("Refused, %s: %s (%s).", fault, entry.command, entry.data_source)
+    else:
+      accepted.append(entry)
   with _locked(path.parent):
     kept: dict[tuple[str, tuple[int, ...]], Entry] = {}
-    for entry in [*read(path), *(entry for entry in found if entry.data_full)]:
+    for entry in [*read(path), *accepted]:
       key = (commands.identity(entry.config), tuple(entry.seeds))
       if key not in kept or entry.finished >= kept[key].finished:
         kept[key] = entry
     return _write(path, kept.values(), owners_of(cells))
+
+
+def _fault(entry: Entry) -> str | None:
+  """Returns why a run's score is not one of the whole test set, or None."""
+  if not entry.data_full:
+    return "not the full data set"
+  if entry.config.get("data.validation"):
+    return "scored on training images that were held out"
+  return None
 
 
 def _write(
