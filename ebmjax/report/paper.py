@@ -33,8 +33,29 @@ def cells() -> tuple[dict[str, Any], ...]:
   Each has table, setting, method, dataset, accuracy and sem (percent; sem may be None),
   and some have num_tasks, negatives, architecture or note.
   """
+  return tuple(_content()["cells"])
+
+
+def capacity_cells() -> tuple[dict[str, Any], ...]:
+  """Returns the two training accuracies of the capacity study, as cells."""
+  return tuple(_content()["capacity"]["cells"])
+
+
+def figures() -> dict[str, str]:
+  """Returns what each of the paper's figures shows, by a name of ours."""
+  return dict(_content()["figures"])
+
+
+def inference_seconds(dataset: str) -> dict[str, float]:
+  """Returns the paper's seconds of a forward pass of SBC and EBM, on its GPU."""
+  return dict(_content()["inference_seconds"][dataset])
+
+
+@functools.cache
+def _content() -> dict[str, Any]:
   text = resources.files("ebmjax.report").joinpath("paper.json").read_text("utf-8")
-  return tuple(json.loads(text)["cells"])
+  content: dict[str, Any] = json.loads(text)
+  return content
 
 
 def lookup(config: Mapping[str, Any]) -> dict[str, Any] | None:

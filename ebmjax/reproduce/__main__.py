@@ -1,0 +1,204 @@
+"""The paper's tables: what is measured, and runs of what is not.
+
+  python -m ebmjax.reproduce                      lists every cell; nothing runs
+  python -m ebmjax.reproduce --table=NAME         lists one table with its commands
+  python -m ebmjax.reproduce --table=NAME --seeds=10          runs what is missing of it
+  python -m ebmjax.reproduce --table=all --budget=8           ... for about eight hours
+  python -m ebmjax.reproduce --cell=boundary_free/ebm/split_mnist --seeds=5
+
+A table or cell is run where --seeds or --budget is given, and only listed otherwise.
+The same command goes on where it was broken off; finished seeds are not run again.
+"""
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import FrameType
+
+from ebmjax.config import choices_sentence, nearest
+from ebmjax.errors import ConfigError, UserError
+from ebmjax.reproduce import commands, listing, markdown, store
+from ebmjax.reproduce.cells import Cell, all_cells, tables
+from ebmjax.reproduce.ledger import Ledger
+from ebmjax.reproduce.running import Outcome, Session, Settings, read_ledger
+
+
+def main(arguments: list[str] | None = None) -> int:
+  """Returns the exit code of the command line, or of the arguments given."""
+  given = _parse(arguments)
+  logging.basicConfig(format="%(message)s", stream=sys.stderr)
+  logging.getLogger("ebmjax").setLevel(logging.INFO)
+  try:
+    return _act(given)
+  except UserError as error:
+    print(f"ebmjax: {error}", file=sys.stderr)
+    return 1
+  except KeyboardInterrupt:
+    print(
+      "ebmjax: interrupted; the same command goes on from the last checkpoint.",
+      file=sys.stderr,
+    )
+    return 130
+
+
+def _act(given: argparse.Namespace) -> int:
+  if not (commands.root() / "configs").is_dir():
+    raise ConfigError(
+      "the experiments' files, configs/, are neither beside the package nor here; run "
+      "this in the folder of the repository."
+    )
+  cells = all_cells()
+  if given.collect:
+    kept = store.collect(given.collect, cells)
+    print(f"{store.MEASURED.name} holds {len(kept)} runs now.")
+  if given.write:
+    markdown.write(given.write, Ledger(cells, store.read()))
+  if given.check:
+    markdown.check(given.check, Ledger(cells, store.read()))
+  if given.collect or given.write or given.check:
+    return 0
+  folders = {name: getattr(given, name) for name in ("mnist", "cifar10", "cifar100")}
+  settings = Settings(given.runs, folders, given.pretrained)
+  asked = select(cells, given.table, given.cell)
+  if given.seeds is None and given.budget is None:
+    _show(given, read_ledger(cells, settings), asked)
+    return 0
+  if not asked:
+    raise ConfigError(
+      "--seeds and --budget say how much to run, but not what; give --table=NAME, "
+      "--table=all or --cell=ID."
+    )
+  outcome = Session(asked, settings, given.seeds, given.budget).run()
+  print(listing.details(read_ledger(cells, settings), asked))
+  print(f"\n{report(outcome)}")
+  return 1 if outcome.failed else 0
+
+
+def select(cells: Iterable[Cell], names: list[str], ids: list[str]) -> list[Cell]:
+  """Returns the cells of the tables and of the ids asked for, in their order."""
+  cells = list(cells)
+  known, by_id = tables(cells), {cell.id for cell in cells}
+  for name in names:
+    if name not in known and name != "all":
+      choices = choices_sentence(name, [*known, "all"])
+      raise ConfigError(f"there is no table {name!r}; {choices}")
+  for name in ids:
+    if name not in by_id:
+      near = nearest(name, by_id)
+      hint = f"did you mean {near!r}?" if near else ""
+      raise ConfigError(
+        f"there is no cell {name!r}; {hint} python -m ebmjax.reproduce lists all."
+      )
+  return [
+    cell for cell in cells if "all" in names or cell.table in names or cell.id in ids
+  ]
+
+
+def report(outcome: Outcome) -> str:
+  """Returns what was finished, passed over and failed."""
+  titles = {
+    "finished": "Finished",
+    "busy": "Passed over, another process has them",
+    "too_long": "Left, longer than what the budget has left",
+    "not_yet": "Not runnable yet",
+    "failed": "FAILED",
+  }
+  lines = []
+  for name, title in titles.items():
+    found = getattr(outcome, name)
+    if found:
+      lines += [f"{title}:", *(f"  {line}" for line in found)]
+  return "\n".join(lines or ["Nothing was missing."])
+
+
+def _show(given: argparse.Namespace, ledger: Ledger, asked: list[Cell]) -> None:
+  if given.variants:
+    print(listing.variants(ledger))
+  elif asked:
+    print(listing.details(ledger, asked))
+  else:
+    print(listing.overview(ledger))
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+  parser = argparse.ArgumentParser(
+    "python -m ebmjax.reproduce",
+    description=__doc__,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  add = parser.add_argument
+  add("--table", metavar="NAME", type=_names, default=[], help="tables, by commas; all")
+  add("--cell", metavar="ID", type=_names, default=[], help="cells, by commas")
+  add("--seeds", metavar="N", type=_positive_int, help="run up to N seeds, 0 to N-1")
+  add(
+    "--budget",
+    metavar="HOURS",
+    type=_positive,
+    help="start nothing longer than what is left of so many hours; without --seeds, "
+    "the paper's number of seeds",
+  )
+  for name in ("mnist", "cifar10", "cifar100"):
+    add(
+      f"--{name}",
+      metavar="DIR",
+      default="",
+      help=f"the official files of {name} (default: found or downloaded, always whole)",
+    )
+  add(
+    "--pretrained",
+    metavar="FILE",
+    default="",
+    help="npz with the weights of CIFAR-100's trunk",
+  )
+  add(
+    "--runs",
+    metavar="DIR",
+    type=lambda text: Path(text).resolve(),
+    default=Path("runs/reproduce").resolve(),
+    help="where runs are made and looked for (default: runs/reproduce)",
+  )
+  add("--variants", action="store_true", help="list the runs beside the paper's cells")
+  add(
+    "--collect",
+    metavar="DIR",
+    type=Path,
+    help="add the finished runs under DIR to the stored results",
+  )
+  add(
+    "--write",
+    metavar="FILE",
+    type=Path,
+    help="rewrite the blocks of measured tables in FILE from the stored results",
+  )
+  add("--check", metavar="FILE", type=Path, help="fail where such a block is stale")
+  return parser.parse_args(arguments)
+
+
+def _names(text: str) -> list[str]:
+  return [name for name in text.split(",") if name]
+
+
+def _positive_int(text: str) -> int:
+  number = int(text)
+  if number < 1:
+    raise argparse.ArgumentTypeError(f"{number} is too small; give 1 or more")
+  return number
+
+
+def _positive(text: str) -> float:
+  number = float(text)
+  if not 0 < number < float("inf"):
+    raise argparse.ArgumentTypeError(f"{text} is no number of hours; give one above 0")
+  return number
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+  raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+  signal.signal(signal.SIGTERM, _interrupt)
+  sys.exit(main())

@@ -1,0 +1,169 @@
+"""Commands and configurations: what a command runs, and the command of a run."""
+
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from ebmjax import cli
+from ebmjax import config as configuration
+from ebmjax.errors import ConfigError
+from ebmjax.methods import METHODS
+from ebmjax.validation import resolve
+
+WEIGHTS = "FILE.npz"  # stands for the user's own file in every command shown
+# Keys that change neither the training nor what is scored at its end.
+FREE = (
+  *("data.dir", "data.source", "data.download", "data.require_full"),
+  *("seed", "seeds", "network.conv_form"),
+)
+_FREE_GROUPS = ("eval.", "checkpoint.", "runner.")
+_FILES = {
+  ("split", "mnist", False): "configs/splitmnist.py",
+  ("permuted", "mnist", False): "configs/permmnist.py",
+  ("split", "cifar10", False): "configs/cifar10.py",
+  ("split", "cifar100", False): "configs/cifar100.py",
+  ("split", "noise", True): "configs/capacity.py",
+  ("split", "cifar10", True): "configs/capacity.py",
+}
+# Variants that no single key tells: those that come nearest are taken.
+_TASKS = ("tasks5", "tasks20", "tasks50")
+_CONDITIONINGS = ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm2")
+_GUESSED: dict[str, tuple[tuple[str, ...], ...]] = {
+  "configs/splitmnist.py": (("", "source"),),
+  "configs/permmnist.py": (("", "source"),),
+  "configs/cifar10.py": (("", *_CONDITIONINGS, "end_fix_softmax"),),
+  "configs/cifar100.py": (
+    ("", *_TASKS),
+    ("", "all_of_batch", "all_seen"),
+    ("", "fixed"),
+    ("", "source"),
+  ),
+  "configs/capacity.py": (("", "medium", "large"), ("", "cifar10")),
+}
+
+
+def root() -> Path:
+  """Returns the folder that holds configs/: the repository's, or the current one."""
+  beside = Path(__file__).resolve().parents[2]
+  return beside if (beside / "configs").is_dir() else Path()
+
+
+@functools.cache
+def load(chosen: str) -> ConfigDict:
+  """Returns the resolved configuration of FILE[:variants], a file under `root`."""
+  config = cli.load(str(root() / chosen))
+  if config.network.trunk == "conv5":
+    config.network.pretrained = WEIGHTS
+  return resolve(config)
+
+
+def obstacle(chosen: str, learner: str) -> str | None:
+  """Returns why a command cannot run yet, or None."""
+  if learner not in METHODS:
+    return f"the method {learner} does not exist yet"
+  try:
+    load(chosen)
+  except ConfigError as error:
+    return f"{chosen}: {error}"
+  return None
+
+
+def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns a run's configuration by dotted key, less the keys that do not matter.
+
+  Of the file of pre-trained weights only whether there is one is kept.
+  """
+  flat = configuration.flat_keys(ConfigDict(json.loads(json.dumps(config))))
+  kept = {key: value for key, value in flat.items() if not _free(key)}
+  if kept.get("network.pretrained"):
+    kept["network.pretrained"] = WEIGHTS
+  return kept
+
+
+def identity(flat: Mapping[str, Any]) -> str:
+  """Returns a text that is equal for runs of equal configuration.
+
+  A key that `flat`, of an older run, does not have counts as having its default.
+  """
+  whole = recorded(configuration.default().to_dict()) | dict(flat)
+  return json.dumps({k: _number(v) for k, v in whole.items()}, sort_keys=True)
+
+
+@functools.cache
+def identity_of(chosen: str) -> str:
+  """Returns the identity of FILE[:variants]."""
+  return identity(recorded(load(chosen).to_dict()))
+
+
+def short_name(chosen: str) -> str:
+  """Returns a folder's name for FILE[:variants], another one if the file changes."""
+  digest = hashlib.sha256(identity_of(chosen).encode()).hexdigest()[:6]
+  return f"{Path(cli.default_workdir(chosen)).name}-{digest}"
+
+
+def describe(flat: Mapping[str, Any]) -> str:
+  """Returns FILE[:variants] and the flags that a run of this configuration needs."""
+  flat = json.loads(identity(flat))
+  key = (flat["stream.name"], flat["data.name"], flat["data.memorise"])
+  file = _FILES.get(key)
+  if file is None:
+    return "a configuration file of the user's own"
+  plain = _plain_variants(flat)
+  best: tuple[int, str, list[str]] | None = None
+  for guessed in itertools.product(*_GUESSED[file]):
+    names = ",".join(name for name in [*plain, *guessed, *_scenario(flat)] if name)
+    chosen = f"{file}:{names}" if names else file
+    try:
+      own = json.loads(identity_of(chosen))
+    except ConfigError:
+      continue
+    changes = [
+      f"--config.{key}={_text(value)}"
+      for key, value in sorted(flat.items())
+      if own.get(key) != value
+    ]
+    if best is None or len(changes) < best[0]:
+      best = (len(changes), chosen, changes)
+    if not changes:
+      break
+  if best is None:
+    return "a configuration file of the user's own"
+  return " ".join([best[1], *best[2]])
+
+
+def _plain_variants(flat: Mapping[str, Any]) -> list[str]:
+  """Returns the variants that single keys tell, in the usual order."""
+  sbc, objective = flat["network.name"] == "sbc", flat["objective"]
+  names = [flat["stream.setting"]] if flat["stream.setting"] != "boundary_aware" else []
+  if objective == "joint_pairs" or (objective == "contrastive" and sbc):
+    names.append(objective)
+  if flat["method.name"] != "finetune":
+    names.append(flat["method.name"])
+  return names + (["sbc"] if sbc else [])
+
+
+def _scenario(flat: Mapping[str, Any]) -> list[str]:
+  return ["domain"] if flat["stream.scenario"] == "domain" else []
+
+
+def _free(key: str) -> bool:
+  return key in FREE or key.startswith(_FREE_GROUPS)
+
+
+def _text(value: Any) -> str:
+  """Returns a value as a flag takes it; `identity` has made every number a float."""
+  if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+    return str(int(value))
+  return str(tuple(value)) if isinstance(value, list) else str(value)
+
+
+def _number(value: Any) -> Any:
+  """Returns 1 as 1.0, so that equal numbers are equal texts."""
+  whole = isinstance(value, int) and not isinstance(value, bool)
+  return float(value) if whole else value

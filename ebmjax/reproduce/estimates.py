@@ -1,0 +1,113 @@
+"""How long a seed of a command takes: from its own runs, else from measured speeds."""
+
+from typing import NamedTuple
+
+from ml_collections import ConfigDict
+
+from ebmjax.data import DATASETS
+from ebmjax.reproduce import commands
+from ebmjax.reproduce.ledger import Measurement
+
+# Fine-tuning steps a second of one seed, batches of 128, on two CPU cores, measured as
+# BENCHMARKS.md says. (stream, data, network, without boundaries)
+RATES = {
+  ("split", "mnist", "ebm", False): 956.0,
+  ("split", "mnist", "ebm", True): 396.0,  # two gated layers
+  ("split", "mnist", "sbc", False): 535.0,
+  ("permuted", "mnist", "ebm", False): 279.0,
+  ("permuted", "mnist", "ebm", True): 80.0,  # two gated layers
+  ("permuted", "mnist", "sbc", False): 127.0,
+  ("split", "cifar10", "ebm", False): 5.81,
+  ("split", "cifar10", "sbc", False): 5.74,
+  ("split", "cifar100", "ebm", False): 40.0,  # fixed statistics
+  ("split", "cifar100", "sbc", False): 39.4,  # fixed statistics
+}
+MOVING_STATISTICS = {"ebm": 22.4, "sbc": 20.6}  # CIFAR-100, trunk in every step
+# Times of a step over fine-tuning's, SBC on permuted MNIST.
+FACTORS = {
+  "finetune": 1.0,
+  "ewc": 1.31,
+  "online_ewc": 1.33,
+  "si": 1.42,
+  "lwf": 1.34,
+  "mas": 1.31,
+  "er": 1.8,
+  "icarl": 1.42,
+}
+# Not measured: the order of magnitude.
+GUESSED_FACTORS = {"bgd": 10.0}
+GUESSED_FACTOR = 3.0  # of any other method
+GUESSED_RATE = 200.0  # capacity study
+_GUESSED_LABELS = {"all_seen": 5.0, "all_of_batch": 3.0}  # EBM: many labels a row
+_GUESSED_PASSES = 2.0  # the label enters the convolutions: a pass for each
+_SMALLEST_TASK = {("mnist", 5): 11263}  # digits 4 and 5
+
+
+class Estimate(NamedTuple):
+  """Seconds that one seed is expected to take, and what that rests on."""
+
+  seconds: float
+  basis: str  # "runs": earlier ones; "speed": measured step times; "guess"
+
+
+def estimate(chosen: str, measured: Measurement | None) -> Estimate:
+  """Returns the time of a seed of FILE[:variants]."""
+  own = _from_runs(measured) if measured else None
+  return own or _from_speed(commands.load(chosen))
+
+
+def steps(config: ConfigDict) -> int:
+  """Returns the training steps of one seed."""
+  stream = config.stream
+  if stream.setting != "boundary_free":
+    return int(stream.tasks * stream.iterations)
+  size = DATASETS[config.data.name].train.size
+  if stream.name == "split":
+    size = _SMALLEST_TASK.get((config.data.name, stream.tasks), size // stream.tasks)
+  return int(stream.epochs_per_task * stream.tasks * (size // stream.batch_size))
+
+
+def told(seconds: float) -> str:
+  """Returns a time in the unit that suits it."""
+  if seconds < 90:
+    return f"{seconds:.0f} s"
+  return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _from_runs(measured: Measurement) -> Estimate | None:
+  """Returns the newest run's time; of one that was resumed its steps tell more."""
+  entry = max(measured.entries, key=lambda entry: entry.finished)
+  times = [0.0]
+  if entry.wall_time:
+    times.append(entry.wall_time / len(entry.seeds))
+  if entry.steps and entry.steps_per_second:
+    times.append(entry.steps / entry.steps_per_second)
+  return Estimate(max(times), "runs") if max(times) else None
+
+
+def _from_speed(config: ConfigDict) -> Estimate:
+  network, method = config.network.name, config.method.name
+  # Only the EBM has another network without boundaries.
+  free = config.stream.setting == "boundary_free" and network == "ebm"
+  place = (config.stream.name, config.data.name, network, free)
+  rate = RATES.get(place) or RATES.get((*place[:3], False)) or GUESSED_RATE
+  guess = place[:3] not in {key[:3] for key in RATES} or config.data.memorise
+  if config.data.memorise:
+    rate = GUESSED_RATE
+  elif config.network.trunk == "conv5" and config.network.conv != "fixed_statistics":
+    rate = MOVING_STATISTICS[network]
+  factor = FACTORS.get(method) or GUESSED_FACTORS.get(method, GUESSED_FACTOR)
+  others = _other_factors(config)
+  guess = guess or method not in FACTORS or others != 1
+  seconds = steps(config) / rate * factor * others * config.stream.batch_size / 128
+  return Estimate(seconds, "guess" if guess else "speed")
+
+
+def _other_factors(config: ConfigDict) -> float:
+  """Returns what costs more than the benchmarks' steps and was not measured."""
+  factor = 1.0
+  if config.network.name == "ebm":
+    factor = _GUESSED_LABELS.get(config.negatives, 1.0)
+    if config.network.trunk == "conv4" and config.network.position != "v4":
+      factor *= _GUESSED_PASSES
+  return factor

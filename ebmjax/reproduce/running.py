@@ -1,0 +1,235 @@
+"""Runs what is missing of some cells, cheapest first, each in a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ebmjax.reproduce import claims, commands, store
+from ebmjax.reproduce.cells import Cell
+from ebmjax.reproduce.claims import Claim
+from ebmjax.reproduce.estimates import estimate, steps
+from ebmjax.reproduce.ledger import Ledger
+from ebmjax.reproduce.overall import Overall
+
+PATIENCE = 10.0  # seconds that an ended run may take to go
+_IN_USE = "another process is running in"
+
+
+class Settings(NamedTuple):
+  """Where runs go and what they are made of."""
+
+  runs: Path
+  folders: Mapping[str, str]  # by data set, of the official files; "": look for them
+  pretrained: str = ""  # npz file with the weights of CIFAR-100's trunk
+  full: bool = True  # whether only the full data set will do
+  measured: Path = store.MEASURED
+
+
+class Outcome(NamedTuple):
+  """What became of the seeds that were missing, by command."""
+
+  finished: list[str]
+  failed: list[str]
+  busy: list[str]  # another process has them
+  too_long: list[str]  # for the budget
+  not_yet: list[str]  # cells that cannot run
+
+
+def read_ledger(cells: Sequence[Cell], settings: Settings) -> Ledger:
+  """Returns the cells against the stored results and the runs made here."""
+  entries = [*store.read(settings.measured), *store.find(settings.runs, cells)]
+  if settings.full:
+    entries = [entry for entry in entries if entry.data_full]
+  return Ledger(cells, entries)
+
+
+class Session:
+  """One pass over the cells."""
+
+  def __init__(
+    self,
+    cells: Sequence[Cell],
+    settings: Settings,
+    seeds: int | None = None,
+    budget: float | None = None,
+  ) -> None:
+    """`seeds`: how many, None: the paper's; `budget`: hours, None: no limit."""
+    self._cells, self._settings, self._seeds = list(cells), settings, seeds
+    self._end = None if budget is None else time.monotonic() + 3600 * budget
+    self._outcome = Outcome([], [], [], [], [])
+
+  def run(self) -> Outcome:
+    """Returns what came of it, after running all that is missing and fits."""
+    ledger = self._ledger = read_ledger(self._cells, self._settings)
+    wanted: dict[str, int] = {}
+    for row in ledger.rows:
+      if row.obstacle:
+        self._outcome.not_yet.append(f"{row.cell.id}: {row.obstacle}")
+      else:
+        count = self._seeds or row.cell.seeds
+        wanted[row.cell.chosen] = max(count, wanted.get(row.cell.chosen, 0))
+    left = {
+      chosen: len(_missing(ledger, chosen, count))
+      * estimate(chosen, ledger.measurement(chosen)).seconds
+      for chosen, count in wanted.items()
+    }
+    with Overall(sum(left.values())) as overall:
+      for chosen in sorted(wanted, key=lambda chosen: left[chosen]):
+        if left[chosen]:
+          self._run_command(chosen, wanted[chosen], overall)
+    return self._outcome
+
+  def _run_command(self, chosen: str, count: int, overall: Overall) -> None:
+    """Runs the missing seeds of one command, folder by folder."""
+    lacking = self._lacking(chosen)
+    if lacking:
+      self._outcome.failed.append(f"{chosen}: {lacking}")
+      return
+    tried: set[Path] = set()
+    while (claim := self._claim(chosen, count)) is not None:
+      try:
+        if claim.workdir in tried or not self._run_claim(chosen, claim, overall):
+          return
+      finally:
+        claim.release()
+      tried.add(claim.workdir)
+
+  def _claim(self, chosen: str, count: int) -> Claim | None:
+    """Returns the next missing seeds of a command, now ours; None: no more of them."""
+    folder = self._settings.runs / commands.short_name(chosen)
+    with claims.planning(self._settings.runs):
+      # Read anew, because another process may have finished some meanwhile.
+      self._ledger = read_ledger(self._cells, self._settings)
+      choice = claims.choose(folder, _missing(self._ledger, chosen, count))
+    if choice.claim is None and choice.busy:
+      self._outcome.busy.append(f"{chosen}: {_told(choice.busy)}, in {folder}")
+    return choice.claim
+
+  def _run_claim(self, chosen: str, claim: Claim, overall: Overall) -> bool:
+    """Returns whether the claimed seeds are finished now."""
+    name = f"{chosen}: {_told(claim.seeds)}"
+    each = estimate(chosen, self._ledger.measurement(chosen)).seconds
+    if not self._fits(each * len(claim.seeds)):
+      self._outcome.too_long.append(name)
+      return False
+    fault = self._run(chosen, claim, each, overall)
+    if fault is None:
+      self._outcome.finished.append(name)
+    elif _IN_USE in fault:
+      self._outcome.busy.append(f"{name}, in {claim.workdir}")
+    else:
+      self._outcome.failed.append(f"{name}: {fault}")
+    return fault is None
+
+  def _fits(self, seconds: float) -> bool:
+    return self._end is None or time.monotonic() + seconds <= self._end
+
+  def _lacking(self, chosen: str) -> str:
+    """Returns what the user has still to give, as a sentence, or nothing."""
+    if commands.load(chosen).network.pretrained and not self._settings.pretrained:
+      return (
+        "the trunk's weights are needed; give --pretrained=FILE.npz "
+        "(configs/pretrain_cifar10.py makes them)."
+      )
+    return ""
+
+  def _run(
+    self, chosen: str, claim: Claim, each: float, overall: Overall
+  ) -> str | None:
+    """Returns None after a finished run, else what went wrong in one sentence."""
+    command = run_command(chosen, claim, self._settings)
+    with claim.log.open("ab") as log:
+      begin = log.tell()
+      log.write(f"{' '.join(command)}\n".encode())
+      log.flush()
+      child = subprocess.Popen(
+        command,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        env=_environment(),
+        pass_fds=(claim.handle,),
+      )
+      try:
+        total = steps(commands.load(chosen))
+        with overall.part(chosen, claim, each * len(claim.seeds), total) as part:
+          while _running(child):
+            part.look()
+      finally:
+        _end(child)
+    if child.returncode == 0:
+      return None
+    return _fault(claim.log, begin, child.returncode)
+
+
+def run_command(chosen: str, claim: Claim, settings: Settings) -> list[str]:
+  """Returns the command line of a run."""
+  config = commands.load(chosen)
+  flags: dict[str, Any] = {"seed": claim.seeds[0], "seeds": len(claim.seeds)}
+  flags |= {"data.require_full": settings.full}
+  if settings.folders.get(config.data.name):
+    place = str(Path(settings.folders[config.data.name]).expanduser().resolve())
+    flags |= {"data.source": "files", "data.dir": place}
+  if config.network.pretrained:
+    flags["network.pretrained"] = str(Path(settings.pretrained).expanduser().resolve())
+  return [
+    *(sys.executable, "-m", "ebmjax.main"),
+    f"--config={commands.root() / chosen}",
+    *(f"--config.{key}={value}" for key, value in flags.items()),
+    f"--workdir={claim.workdir}",
+  ]
+
+
+def _missing(ledger: Ledger, chosen: str, count: int) -> list[int]:
+  measured = ledger.measurement(chosen)
+  have = measured.accuracies if measured else {}
+  return [seed for seed in range(count) if seed not in have]
+
+
+def _told(seeds: Sequence[int]) -> str:
+  if len(seeds) == 1:
+    return f"seed {seeds[0]}"
+  return f"seeds {', '.join(map(str, seeds))}"
+
+
+def _environment() -> dict[str, str]:
+  """Returns the variables of a run: the same package as this process has."""
+  here = str(Path(__file__).resolve().parents[2])
+  path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
+  return os.environ | {"PYTHONPATH": path}
+
+
+def _running(child: subprocess.Popen[bytes]) -> bool:
+  try:
+    child.wait(timeout=0.5)
+  except subprocess.TimeoutExpired:
+    return True
+  return False
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+  """Ends a run that is still going: this process was interrupted.
+
+  Control-C reaches the run too, so it is given the time to end by itself first.
+  Nothing is lost: a checkpoint is whole or not there.
+  """
+  for seconds, number in ((2.0, signal.SIGTERM), (PATIENCE, signal.SIGKILL)):
+    try:
+      child.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+      child.send_signal(number)
+  child.wait()
+
+
+def _fault(log: Path, begin: int, code: int) -> str:
+  """Returns the run's own last sentence, or where to look for more."""
+  lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
+  said = [line for line in lines if line.startswith("ebmjax: ")]
+  if said and code > 0:
+    return said[-1].removeprefix("ebmjax: ")
+  return f"the run ended with exit code {code}; its output is in {log}."
