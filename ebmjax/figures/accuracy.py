@@ -14,6 +14,7 @@ if TYPE_CHECKING:
   from matplotlib.axes import Axes
   from matplotlib.figure import Figure
 
+LINE = {"linewidth": 1.2, "markersize": 2.2}
 TITLES = {"SBC": "SBC", "SBC*": "SBC*, contrastive objective", "EBM": "EBM"}
 
 
@@ -46,7 +47,7 @@ def _tasks(axes: "Axes", run: Run, colours: list[object]) -> None:
   accuracy = 100 * history.evaluations.accuracy  # [E, R, T]
   for task, colour in enumerate(colours):
     drawing.mean_line(
-      axes, steps, accuracy[:, :, task], color=colour, marker=marker, linewidth=1.2
+      axes, steps, accuracy[:, :, task], color=colour, marker=marker, **LINE
     )
 
 

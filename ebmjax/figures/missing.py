@@ -1,5 +1,6 @@
 """What is said of runs that are missing, partial or unusual."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,8 +18,8 @@ def runs_of(
 ) -> Runs:
   """Returns the runs of a figure among those `finished` under `root`.
 
-  UserError with the commands that make the missing ones. A figure that
-  can do without some of them needs one.
+  UserError with the commands that make the missing ones. A figure that can do without
+  some of them needs one.
   """
   runs = choose(finished, spec.roles, within=spec.within, allow_partial=allow_partial)
   absent = [role for role in spec.roles if not runs[role.name]]
@@ -37,7 +38,7 @@ def runs_of(
 
 def command(role: Role, root: Path) -> str:
   """Returns the command that makes a run of `role` under `root`."""
-  return f"{role.make} --workdir={root / role.folder}"
+  return f"{role.make} --workdir={shlex.quote(str(root / role.folder))}"
 
 
 def caption(spec: FigureSpec, runs: Runs) -> str:
@@ -47,16 +48,14 @@ def caption(spec: FigureSpec, runs: Runs) -> str:
     changed = sorted({text for run in found for text in run.departures})
     if changed:
       notes.append(f"{name} with {', '.join(changed)}.")
-  partial = sorted(
-    {
-      run.results["facts"]["data_source"]
-      for r in runs.values()
-      for run in r
-      if run.partial
-    }
-  )
+  partial = {
+    run.results["facts"]["data_source"]
+    for found in runs.values()
+    for run in found
+    if run.partial
+  }
   if partial:
-    notes.append(f"On part of the data: {'; '.join(partial)}.")
+    notes.append(f"On part of the data: {'; '.join(sorted(partial))}.")
   absent = [text for role in spec.roles if (text := _left_out(role, runs))]
   if absent:
     notes.append(f"No run is stored of {'; '.join(absent)}.")
