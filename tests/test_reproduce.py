@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ebmjax.report import paper
+from ebmjax.figures import FIGURES
 from ebmjax.reproduce import __main__ as reproduce
 from ebmjax.reproduce import commands, estimates, ledger, store, wording
 from ebmjax.reproduce.cells import all_cells
@@ -241,7 +241,7 @@ def test_without_a_choice_everything_is_listed_and_nothing_runs(folder, capsys):
     assert f"  {wording.short_id(cell)} " in out
   assert "117 cells: " in out
   assert "differ by at most 2 points" in out
-  assert all(name in out for name in paper.figures())
+  assert all(name in out for name in FIGURES)
   assert not Path(folder.removeprefix("--runs=")).exists()
 
 
@@ -253,6 +253,11 @@ def test_a_table_alone_is_listed_with_its_commands(folder, capsys):
   assert "--config=configs/cifar100.py:all_seen,fixed --config.seeds=10" in out
   assert "--config.network.pretrained=FILE.npz" in out
   assert not Path(folder.removeprefix("--runs=")).exists()
+
+
+def test_a_figure_without_its_runs_tells_the_command_that_makes_them(folder, capsys):
+  assert reproduce.main(["--figure=confusion", folder]) == 1
+  assert "python -m ebmjax.main --config=configs/" in capsys.readouterr().err
 
 
 def test_variants_are_listed_apart(folder, capsys):

@@ -41,11 +41,6 @@ def capacity_cells() -> tuple[dict[str, Any], ...]:
   return tuple(_content()["capacity"]["cells"])
 
 
-def figures() -> dict[str, str]:
-  """Returns what each of the paper's figures shows, by a name of ours."""
-  return dict(_content()["figures"])
-
-
 def inference_seconds(dataset: str) -> dict[str, float]:
   """Returns the paper's seconds of a forward pass of SBC and EBM, on its GPU."""
   return dict(_content()["inference_seconds"][dataset])

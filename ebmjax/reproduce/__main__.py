@@ -5,6 +5,7 @@
   python -m ebmjax.reproduce --table=NAME --seeds=10          runs what is missing of it
   python -m ebmjax.reproduce --table=all --budget=8           ... for about eight hours
   python -m ebmjax.reproduce --cell=boundary_free/ebm/split_mnist --seeds=5
+  python -m ebmjax.reproduce --figure=confusion               draws it from such runs
 
 A table or cell is run where --seeds or --budget is given, and only listed otherwise.
 The same command goes on where it was broken off; finished seeds are not run again.
@@ -18,6 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
+from ebmjax import figures
 from ebmjax.config import choices_sentence, nearest
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.reproduce import commands, listing, markdown, store
@@ -59,6 +61,10 @@ def _act(given: argparse.Namespace) -> int:
   if given.check:
     markdown.check(given.check, Ledger(cells, store.read()))
   if given.collect or given.write or given.check:
+    return 0
+  if given.figure:
+    for name in given.figure:
+      print(*figures.draw(name, given.runs, given.out), sep="\n")
     return 0
   folders = {name: getattr(given, name) for name in ("mnist", "cifar10", "cifar100")}
   settings = Settings(given.runs, folders, given.pretrained)
@@ -120,7 +126,7 @@ def _show(given: argparse.Namespace, ledger: Ledger, asked: list[Cell]) -> None:
   elif asked:
     print(listing.details(ledger, asked))
   else:
-    print(listing.overview(ledger))
+    print(listing.overview(ledger, given.runs))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -132,6 +138,14 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add = parser.add_argument
   add("--table", metavar="NAME", type=_names, default=[], help="tables, by commas; all")
   add("--cell", metavar="ID", type=_names, default=[], help="cells, by commas")
+  add("--figure", metavar="NAME", type=_names, default=[], help="figures, by commas")
+  add(
+    "--out",
+    metavar="DIR",
+    type=Path,
+    default=Path("figures"),
+    help="where figures are written (default: figures)",
+  )
   add("--seeds", metavar="N", type=_positive_int, help="run up to N seeds, 0 to N-1")
   add(
     "--budget",

@@ -1,8 +1,12 @@
 """The ledger as plain text."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from ebmjax.report import paper
+from ebmjax.errors import UserError
+from ebmjax.figures import FIGURES
+from ebmjax.figures.missing import runs_of
+from ebmjax.figures.pooling import scan
 from ebmjax.reproduce import commands, protocols, wording
 from ebmjax.reproduce.cells import Cell
 from ebmjax.reproduce.ledger import CRITERION, Ledger, Measurement, Row
@@ -13,10 +17,10 @@ MARKS = (
 )
 
 
-def overview(ledger: Ledger) -> str:
+def overview(ledger: Ledger, runs: Path) -> str:
   """Returns every table and its cells, the figures, and what is left to do."""
   parts = [_table(ledger, name, rows) for name, rows in _by_table(ledger).items()]
-  return "\n\n".join([*parts, _figures(), summary(ledger)])
+  return "\n\n".join([*parts, _figures(runs), summary(ledger)])
 
 
 def details(ledger: Ledger, cells: Iterable[Cell]) -> str:
@@ -135,7 +139,15 @@ def _provenance(measured: Measurement) -> str:
   return f"commit {commits}; data: {'; '.join(measured.sources)}"
 
 
-def _figures() -> str:
-  lines = ["figures"]
-  lines += [f"  {name:<20}{shown}" for name, shown in paper.figures().items()]
+def _figures(root: Path) -> str:
+  """Returns the figures by name, and which of them the runs under `root` suffice for."""
+  finished = scan(root)
+  lines = ["figures (--figure=NAME draws one)"]
+  for name, spec in FIGURES.items():
+    try:
+      runs_of(name, spec, root, finished)
+      state = "can be drawn"
+    except UserError:
+      state = "its runs are missing"
+    lines.append(f"  {name:<24}{state:<22}{spec.title}")
   return "\n".join(lines)
