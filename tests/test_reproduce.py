@@ -256,6 +256,7 @@ def test_a_table_alone_is_listed_with_its_commands(folder, capsys):
 
 
 def test_a_figure_without_its_runs_tells_the_command_that_makes_them(folder, capsys):
+  Path(folder.removeprefix("--runs=")).mkdir()
   assert reproduce.main(["--figure=confusion", folder]) == 1
   assert "python -m ebmjax.main --config=configs/" in capsys.readouterr().err
 

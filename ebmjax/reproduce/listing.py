@@ -140,8 +140,8 @@ def _provenance(measured: Measurement) -> str:
 
 
 def _figures(root: Path) -> str:
-  """Returns the figures by name, and which of them the runs under `root` suffice for."""
-  finished = scan(root)
+  """Returns the figures by name, and which the runs under `root` suffice for."""
+  finished = scan(root) if root.is_dir() else []
   lines = ["figures (--figure=NAME draws one)"]
   for name, spec in FIGURES.items():
     try:
