@@ -13,12 +13,13 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import atomic
-from ebmjax.config import flat_keys
+from ebmjax.config import default, flat_keys
 from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.types import Evaluation
 
 # Where the data lie may change between starts: their digest is compared instead.
 _FREE_KEYS = {"data.dir", "data.source", "data.download", "data.require_full"}
+_DEFAULTS = flat_keys(ConfigDict(json.loads(json.dumps(default().to_dict()))))
 
 
 class Record(NamedTuple):
@@ -61,11 +62,14 @@ class Workdir:
     self._lock.close()
 
   def claim(self, config: ConfigDict) -> None:
-    """Refuses where the folder holds another configuration's run."""
+    """Refuses where the folder holds another configuration's run.
+
+    A key that a later version brought counts as its default: what went before is that.
+    """
     path = self.path / "config.json"
     if not path.exists():
       return
-    stored = flat_keys(ConfigDict(_read_json(path)))
+    stored = _DEFAULTS | flat_keys(ConfigDict(_read_json(path)))
     given = flat_keys(ConfigDict(json.loads(json.dumps(config.to_dict()))))
     for key in sorted(stored.keys() | given.keys()):
       if key not in _FREE_KEYS and stored.get(key) != given.get(key):

@@ -120,6 +120,19 @@ def test_another_configuration_is_refused(base, run, changes, told):
   assert str(run) in str(caught.value)
 
 
+def test_a_run_from_before_a_key_goes_on_at_its_default(base, run):
+  path = run / "config.json"
+  config = json.loads(path.read_text())
+  del config["data"]["validation"]
+  write_json(path, config)
+  given = make_config(SBC, base / "data", seeds=2)
+  with Workdir(run) as folder:
+    folder.claim(given)
+    given.data.validation = 5
+    with pytest.raises(WorkdirError, match="validation=0, not 5"):
+      folder.claim(given)
+
+
 def test_other_data_are_refused(base, run, tmp_path: Path):
   (run / "results.json").unlink()
   other = write_idx(tmp_path / "other", seed=1)
