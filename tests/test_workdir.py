@@ -13,6 +13,7 @@ from ebmjax import data, experiment, main
 from ebmjax.errors import WorkdirError
 from ebmjax.report import plots
 from ebmjax.types import Evaluation
+from ebmjax.validation import resolve
 from ebmjax.workdir import Record, Workdir, write_json
 from tests.helpers import (
   SPLIT,
@@ -125,7 +126,7 @@ def test_a_run_from_before_a_key_goes_on_at_its_default(base, run):
   config = json.loads(path.read_text())
   del config["data"]["validation"]
   write_json(path, config)
-  given = make_config(SBC, base / "data", seeds=2)
+  given = resolve(make_config(SBC, base / "data", seeds=2))
   with Workdir(run) as folder:
     folder.claim(given)
     given.data.validation = 5
