@@ -85,10 +85,11 @@ class _Loop:
 
   def _restore(self) -> int:
     """Returns the step of the newest checkpoint, now in the machine; -1 without one."""
-    restored = self._keeper.restore(self._machine.states)
+    restored = self._keeper.restore(self._machine.like_saved())
     if restored is None:
       return -1
-    step, self._machine.states = restored
+    step, states = restored
+    self._machine.load(states)
     _log.info("Going on from the checkpoint of step %d.", step)
     return step
 
@@ -116,7 +117,7 @@ class _Loop:
       self._folder.add_evaluation(Record(stop.step, finished, stop.ends_task, found))
       self._record_accuracy(stop, found)
     if stop.step > 0:
-      self._keeper.save(stop.step, self._machine.states)
+      self._keeper.save(stop.step, self._machine.saved())
 
   def _record_losses(self, step: int, means: np.ndarray) -> None:
     """Writes each seed's mean loss [R] over the chunk, under the step that ends it."""
@@ -162,6 +163,8 @@ def _announce(setup: Setup, facts: dict[str, Any]) -> None:
     ", ".join(map(str, setup.seeds)),
     setup.driver,
   )
+  if setup.layout.mesh is not None:
+    _log.info("Devices: %s.", setup.layout)
 
 
 def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:

@@ -17,8 +17,13 @@ from ebmjax.config import flat_keys
 from ebmjax.errors import WorkdirError
 from ebmjax.types import Evaluation
 
-# Where the data lie may change between starts: their digest is compared instead.
-_FREE_KEYS = {"data.dir", "data.source", "data.download", "data.require_full"}
+# What may change between starts. Where the data lie: their digest is compared instead.
+# Which devices there are: they change no result, but for the rounding of sums where a
+# batch is split, or seeds run side by side (vmap).
+_FREE_KEYS = {
+  *("data.dir", "data.source", "data.download", "data.require_full"),
+  *("runner.devices", "runner.batch_devices"),
+}
 
 
 class Record(NamedTuple):
