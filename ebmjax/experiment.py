@@ -10,9 +10,11 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import data, environment, runner, streams
+from ebmjax import data, environment, processes, runner, streams
 from ebmjax import report as reporting
 from ebmjax.checkpoints import Checkpoints
+from ebmjax.config import flat_keys
+from ebmjax.errors import WorkdirError
 from ebmjax.machine import Machine, Setup, describe_parts, make_setup
 from ebmjax.plan import Stop, make_plan
 from ebmjax.progress import Progress
@@ -26,37 +28,54 @@ _log = logging.getLogger("ebmjax")
 def run(config: ConfigDict, workdir: str | Path) -> dict[str, Any]:
   """Returns the results of `config`, after running what `workdir` does not hold yet.
 
-  A finished run is only read; a broken-off one goes on from its last checkpoint.
+  A finished run is only read; a broken-off one goes on from its last checkpoint. Of
+  several processes all run it, and the first alone reads and writes the folder and
+  returns more than an empty mapping.
   """
   started = time.perf_counter()
   config = resolve(config)
-  with Workdir(Path(workdir)) as folder:
+  workdir = Path(workdir).absolute() if processes.several() else Path(workdir)
+  _require_same_command(config, workdir)
+  with processes.only_first(lambda: Workdir(workdir)) as folder:
     folder.claim(config)
     results = folder.results()
-    if results is not None:
-      _log.info("%s holds this run, finished; nothing is left to do.", folder.path)
-      return results
-    dataset = data.load(config.data)
-    facts = folder.settle(_facts(config, dataset))
+    if processes.from_first(lambda: results is not None):
+      _log.info("%s holds this run, finished; nothing is left to do.", workdir)
+      return results or {}
+    _require_shared(workdir)
+    dataset = processes.after_first(lambda: data.load(config.data))
+    facts = _facts(config, dataset)
+    _require_same_data(facts)
+    facts = processes.from_first(lambda: folder.settle(facts))
     setup = make_setup(config, dataset, facts["driver"])
     folder.begin(config, facts)
     _announce(setup, facts)
-    timing = _Loop(setup, folder, started).run()
+    timing = _Loop(setup, folder, workdir, started).run()
     timing["wall_time"] = time.perf_counter() - started
-    return reporting.write(
-      folder.path,
-      reporting.make_history(folder.evaluations(), setup.class_names, setup.seeds),
-      config.to_dict(),
-      facts | describe_parts(setup) | timing,
-      folder.scalars(),
-    )
+    facts = facts | describe_parts(setup) | timing
+    results = _report(setup, folder, facts) if processes.is_first() else {}
+    processes.wait_for_first()
+    return results
+
+
+def _report(setup: Setup, folder: Workdir, facts: dict[str, Any]) -> dict[str, Any]:
+  return reporting.write(
+    folder.path,
+    reporting.make_history(folder.evaluations(), setup.class_names, setup.seeds),
+    setup.config.to_dict(),
+    facts,
+    folder.scalars(),
+  )
 
 
 class _Loop:
   """Training from stop to stop, with what must be on the disk at each of them."""
 
-  def __init__(self, setup: Setup, folder: Workdir, started: float) -> None:
+  def __init__(
+    self, setup: Setup, folder: Workdir, workdir: Path, started: float
+  ) -> None:
     self._setup, self._folder, self._started = setup, folder, started
+    self._workdir = workdir
     self._stops = make_plan(setup.config, streams.task_ends(setup.stream))
     self._machine = Machine(setup)
     self._chunk_times: list[tuple[int, float]] = []  # (seed-steps, seconds)
@@ -69,9 +88,11 @@ class _Loop:
       done = self._restore()
       self._folder.rewind(done)
       first = max(done, 0)
-      board_dir = self._folder.path / "tensorboard"
-      self._board = stack.enter_context(reporting.Board(board_dir, first))
-      self._bar = stack.enter_context(Progress(self._stops[-1].step, first))
+      board_dir, steps = self._workdir / "tensorboard", self._stops[-1].step
+      board = processes.only_first(lambda: reporting.Board(board_dir, first))
+      bar = processes.only_first(lambda: Progress(steps, first))
+      self._board = stack.enter_context(board)
+      self._bar = stack.enter_context(bar)
       for stop in self._stops:
         if stop.step > done:
           self._train_until(stop, first)
@@ -81,7 +102,7 @@ class _Loop:
 
   def _open_checkpoints(self) -> Checkpoints:
     keep = self._setup.config.checkpoint.keep
-    return Checkpoints(self._folder.path / "checkpoints", keep)
+    return Checkpoints(self._workdir / "checkpoints", keep)
 
   def _restore(self) -> int:
     """Returns the step of the newest checkpoint, now in the machine; -1 without one."""
@@ -149,6 +170,32 @@ class _Loop:
       "steps_per_second": steps / seconds if seconds else None,
       "seconds_to_first_chunk": self._first_chunk,
     }
+
+
+def _require_same_command(config: ConfigDict, workdir: Path) -> None:
+  """Refuses processes that were started to do different things."""
+  keys = {
+    f"config.{key}": value
+    for key, value in flat_keys(config).items()
+    if not key.startswith("data.")  # each host may keep the data elsewhere
+  }
+  processes.require_same(keys | {"--workdir": str(workdir)})
+
+
+def _require_shared(workdir: Path) -> None:
+  """Refuses a workdir that some process does not see; all take part in checkpoints."""
+  if not processes.several():
+    return
+  word = processes.from_first(Workdir(workdir).sign)
+  if not processes.is_first() and not Workdir(workdir).is_signed(word):
+    raise WorkdirError(
+      f"the workdir {workdir} of process 0 is not the one that another process sees; "
+      "choose a folder that all hosts share with --workdir."
+    )
+
+
+def _require_same_data(facts: dict[str, Any]) -> None:
+  processes.require_same({"data": f"{facts['data_source']} ({facts['data_digest']})"})
 
 
 def _announce(setup: Setup, facts: dict[str, Any]) -> None:

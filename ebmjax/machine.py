@@ -57,8 +57,8 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
     seeds=seeds,
     stream=stream,
     tables=tables,
-    train_images=layout.put_shared(runner.Images(train_x, dataset.train_y)),
-    test_images=layout.put_shared(runner.Images(test_x, dataset.test_y)),
+    train_images=runner.Images(*layout.put_shared((train_x, dataset.train_y))),
+    test_images=runner.Images(*layout.put_shared((test_x, dataset.test_y))),
     learner=make_learner(
       config,
       jax.ShapeDtypeStruct(train_x.shape[1:], train_x.dtype),

@@ -3,6 +3,8 @@
 import fcntl
 import io
 import json
+import time
+import uuid
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -64,6 +66,24 @@ class Workdir:
 
   def __exit__(self, *exception: object) -> None:
     self._lock.close()
+
+  def sign(self) -> str:
+    """Returns a word that is new in the folder's lock file, for other hosts to see."""
+    word = uuid.uuid4().hex
+    (self.path / ".lock").write_text(word)
+    return word
+
+  def is_signed(self, word: str, patience: float = 60.0) -> bool:
+    """Returns whether the word is there, perhaps after a network disk's delay."""
+    limit = time.monotonic() + patience
+    while time.monotonic() < limit:
+      try:
+        if (self.path / ".lock").read_text() == word:
+          return True
+      except OSError:
+        pass
+      time.sleep(0.2)
+    return False
 
   def claim(self, config: ConfigDict) -> None:
     """Refuses where the folder holds another configuration's run."""
