@@ -15,7 +15,6 @@ DIR gets results.json, accuracy_matrix.csv, plots/, scalars.jsonl and tensorboar
 import logging
 import os
 import sys
-import traceback
 from pathlib import Path
 
 from ebmjax import processes
@@ -47,7 +46,6 @@ def main(argv: list[str]) -> int:
   except Exception as error:
     if not processes.several():
       raise
-    traceback.print_exc()
     return processes.fail(processes.describe_fault(error), 1)
   processes.end()
   if processes.is_first():

@@ -7,12 +7,14 @@ while devices wait for each other. A thread in every process watches that store:
 any process stops on an error, or falls silent, all of them end, and the first says why.
 """
 
+import itertools
 import json
 import logging
 import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -22,8 +24,9 @@ _T = TypeVar("_T")
 _VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
 _BEAT = 1.0  # seconds between two signs of life
 _SILENCE = 30.0  # seconds without one, after which a process is taken for dead
-_GRACE = 10.0  # seconds that the first process waits for the others to end
+_GRACE = 5.0  # seconds that the first process waits for the others to end
 _A_WEEK = 7 * 24 * 3600 * 1000  # milliseconds; the watch ends a wait that is in vain
+_CONNECTIONS = ("Gloo", "gloo", "NCCL", "Connection", "coordination")
 WHEN = ("auto", "on", "off")
 
 
@@ -35,6 +38,8 @@ class _Team:
   count = 1
   said = 0  # how often the first process has told the others something
   ending = threading.Lock()  # held by the thread that ends this process
+  over = threading.Event()  # the run has come to its end, and the watch with it
+  watch: threading.Thread
 
 
 _team = _Team()
@@ -70,7 +75,8 @@ def start(when: str = "auto", timeout: int = 300) -> None:
 
     _team.client = distributed.global_state.client
     _team.index, _team.count = jax.process_index(), jax.process_count()
-    threading.Thread(target=_watch, daemon=True).start()
+    _team.watch = threading.Thread(target=_watch, daemon=True)
+    _team.watch.start()
   if not is_first():
     logging.getLogger("ebmjax").setLevel(logging.ERROR)
 
@@ -136,7 +142,8 @@ def end() -> None:
   if _team.client is not None:
     import jax
 
-    _team.ending.acquire()  # the watch has nothing left to say
+    _team.over.set()
+    _team.watch.join()
     jax.distributed.shutdown()
 
 
@@ -148,8 +155,14 @@ def fail(sentence: str, code: int) -> int:
   _end_all(sentence, code)
 
 
-def describe_fault(error: BaseException) -> str:
-  """Returns the sentence for an error that is no user's fault."""
+def describe_fault(error: Exception) -> str:
+  """Returns the sentence for an error that is no user's fault, after its traceback.
+
+  A connection that broke needs none: the other end has died.
+  """
+  if any(name in str(error) for name in _CONNECTIONS):
+    return f"ebmjax: {_lost('another process')}"
+  traceback.print_exception(error)
   return (
     f"ebmjax: process {_team.index} failed ({_line(error)}); see its output. The same "
     "command goes on from the last checkpoint."
@@ -212,8 +225,9 @@ def _watch() -> None:
   """Gives signs of life, and ends this process when another has stopped."""
   client = _team.client
   heard: dict[str, tuple[str, float]] = {}
-  for beat in range(sys.maxsize):
-    time.sleep(_BEAT)
+  for beat in itertools.count():
+    if _team.over.wait(_BEAT):
+      return
     now = time.monotonic()
     client.key_value_set(f"ebmjax/beat/{_team.index}", str(beat), allow_overwrite=True)
     for _, stop in client.key_value_dir_get("ebmjax/stop/"):
@@ -224,14 +238,13 @@ def _watch() -> None:
           heard[key] = (value, now)
         elif now - heard[key][1] > _SILENCE:
           lost = key.rsplit("/", 1)[-1]
-          _end_all(f"ebmjax: {lost_sentence(lost)}", 1)
+          _end_all(f"ebmjax: {_lost(f'process {lost}')}", 1)
 
 
-def lost_sentence(process: str) -> str:
-  """Returns what is said when a process of the run is gone."""
+def _lost(process: str) -> str:
   return (
-    f"process {process} of the run has died or cannot be reached, so the run was "
-    "stopped; the same command goes on from the last checkpoint."
+    f"{process} of the run has died or cannot be reached, so the run was stopped; the "
+    "same command goes on from the last checkpoint."
   )
 
 
@@ -240,6 +253,9 @@ def _end_all(sentence: str, code: int) -> NoReturn:
   _team.ending.acquire()  # never released: a second thread waits here for the end
   client, me = _team.client, _team.index
   try:
+    # Whoever stopped before knows the cause; this process perhaps its consequence.
+    for _, earlier in client.key_value_dir_get("ebmjax/stop/"):
+      sentence, code = json.loads(earlier)
     stop = json.dumps([sentence, code])
     client.key_value_set(f"ebmjax/stop/{me}", stop, allow_overwrite=True)
     client.key_value_set(f"ebmjax/gone/{me}", "", allow_overwrite=True)

@@ -17,10 +17,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 _PATIENCE = 15.0  # seconds that processes have to end by themselves
@@ -51,21 +51,21 @@ class _Team:
       signal.signal(number, self._forward)
     command = [sys.executable, "-u", "-m", "ebmjax.main", *rest]
     for i, environment in enumerate(environments):
-      output: Any = None  # the first process's is the launcher's own
-      if i > 0:
-        output = self._logs[i].open("wb")
+      log = self._logs[i].open("wb") if i > 0 else None
       # A session of its own: the terminal's signals come by way of the launcher.
       self._members.append(
         subprocess.Popen(
           command,
           env=os.environ | environment,
-          stdout=output,
-          stderr=output,
+          stdout=log or subprocess.PIPE,
+          stderr=log,  # None: the launcher's own
           start_new_session=True,
         )
       )
-      if output is not None:
-        output.close()
+      if log is not None:
+        log.close()
+    self._printer = threading.Thread(target=self._print_first, daemon=True)
+    self._printer.start()
 
   def run(self) -> int:
     """Returns the exit code of the whole, when all processes have ended."""
@@ -73,6 +73,7 @@ class _Team:
       time.sleep(0.05)
     failed = self._failed()
     if not failed:
+      self._printer.join()
       return 0
     told = self._end_the_others()
     if self._asked:
@@ -82,6 +83,15 @@ class _Team:
       return 1
     self._explain(first, code)
     return 1
+
+  def _print_first(self) -> None:
+    """Passes on what the first process prints, less what Gloo adds to it."""
+    output = self._members[0].stdout
+    assert output is not None
+    for line in output:
+      if not line.startswith(b"[Gloo]"):
+        sys.stdout.buffer.write(line)
+        sys.stdout.flush()
 
   def _codes(self) -> list[int | None]:
     return [member.poll() for member in self._members]
