@@ -223,22 +223,31 @@ def _many_tasks(environ: Any) -> bool:
 
 def _watch() -> None:
   """Gives signs of life, and ends this process when another has stopped."""
-  client = _team.client
   heard: dict[str, tuple[str, float]] = {}
   for beat in itertools.count():
     if _team.over.wait(_BEAT):
       return
-    now = time.monotonic()
-    client.key_value_set(f"ebmjax/beat/{_team.index}", str(beat), allow_overwrite=True)
-    for _, stop in client.key_value_dir_get("ebmjax/stop/"):
-      _end_all(*json.loads(stop))
-    if is_first():
-      for key, value in client.key_value_dir_get("ebmjax/beat/"):
-        if heard.get(key, ("", 0.0))[0] != value:
-          heard[key] = (value, now)
-        elif now - heard[key][1] > _SILENCE:
-          lost = key.rsplit("/", 1)[-1]
-          _end_all(f"ebmjax: {_lost(f'process {lost}')}", 1)
+    try:
+      _look_around(beat, heard)
+    except Exception:  # the store is gone, and with it the first process
+      print(f"ebmjax: {_lost('process 0')}", file=sys.stderr, flush=True)
+      os._exit(1)
+
+
+def _look_around(beat: int, heard: dict[str, tuple[str, float]]) -> None:
+  """Ends all if one has stopped, or if one has been silent; `heard` is kept by key."""
+  client, now = _team.client, time.monotonic()
+  client.key_value_set(f"ebmjax/beat/{_team.index}", str(beat), allow_overwrite=True)
+  for _, stop in client.key_value_dir_get("ebmjax/stop/"):
+    _end_all(*json.loads(stop))
+  if not is_first():
+    return
+  for key, value in client.key_value_dir_get("ebmjax/beat/"):
+    if key not in heard or heard[key][0] != value:
+      heard[key] = (value, now)
+    elif now - heard[key][1] > _SILENCE:
+      lost = key.rsplit("/", 1)[-1]
+      _end_all(f"ebmjax: {_lost(f'process {lost}')}", 1)
 
 
 def _lost(process: str) -> str:
