@@ -14,7 +14,7 @@ from pathlib import Path
 import jax
 from orbax.checkpoint import v1 as ocp
 
-from ebmjax import atomic
+from ebmjax import atomic, processes
 from ebmjax.errors import CheckpointError
 from ebmjax.types import PyTree
 
@@ -30,7 +30,9 @@ class Checkpoints:
     self._directory = directory.absolute()
     # Orbax drops its own notes at every step; only its errors concern a user.
     logging.getLogger("absl").setLevel(logging.ERROR)
-    _set_damaged_aside(self._directory)
+    if processes.is_first():
+      _set_damaged_aside(self._directory)
+    processes.wait_for_first()
     self._keeper = ocp.training.Checkpointer(
       self._directory,
       save_decision_policy=ocp.training.save_decision_policies.FixedIntervalPolicy(1),
@@ -39,15 +41,19 @@ class Checkpoints:
     )
 
   def save(self, step: int, states: PyTree) -> None:
-    """Writes the states of `step`; when it returns, the step is whole on the disk."""
+    """Writes the states of `step`; when it returns, the step is whole on the disk.
+
+    Of several processes all must call it, with the same arrays; the first one writes.
+    """
     if not self._keeper.save(step, states, force=True):
       raise CheckpointError(
         f"the checkpoint of step {step} was not written to {self._directory}; check "
         "the space on the disk and start the same command again."
       )
-    folder = self._directory / str(step)
-    manifest = {"leaves": leaves(states), "files": _sums(folder)}
-    atomic.write(folder / _MANIFEST, json.dumps(manifest))
+    if processes.is_first():
+      folder = self._directory / str(step)
+      manifest = {"leaves": leaves(states), "files": _sums(folder)}
+      atomic.write(folder / _MANIFEST, json.dumps(manifest))
 
   def restore(self, like: PyTree) -> tuple[int, PyTree] | None:
     """Returns (step, states) of the newest whole checkpoint, or None without any.

@@ -31,6 +31,11 @@ def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
   return values.config, Path(values.workdir or default_workdir(chosen))
 
 
+def distributed(argv: list[str]) -> str:
+  """Returns the value of --distributed, which counts before anything else is read."""
+  return _value_of("distributed", argv) or "auto"
+
+
 def load(chosen: str) -> ConfigDict:
   """Returns the configuration of FILE[:variants], as the file has it."""
   path, _, variants = chosen.partition(":")
@@ -81,6 +86,7 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
   """Returns the flags' values; a fault is told in the flag library's words."""
   values = flags.FlagValues()
   flags.DEFINE_string("workdir", None, "The run's folder.", flag_values=values)
+  flags.DEFINE_string("distributed", "auto", "See main.", flag_values=values)
   config_flags.DEFINE_config_dict(
     "config", config, flag_values=values, lock_config=True, sys_argv=argv
   )

@@ -91,6 +91,8 @@ def default() -> ConfigDict:
   )
   config.checkpoint = ConfigDict({"every": 2000, "keep": 2})
   config.runner = ConfigDict({"chunk": 100, "driver": "auto"})
+  config.runner.devices = 0  # that share the seeds, of all processes; 0: all there are
+  config.runner.batch_devices = 1  # of these, how many share each batch
   return config
 
 

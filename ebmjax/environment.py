@@ -20,6 +20,7 @@ def describe() -> dict[str, Any]:
     "device": device.device_kind,
     "backend": device.platform,
     "devices": jax.device_count(),
+    "processes": jax.process_count(),
     "commit": commit(),
   }
 

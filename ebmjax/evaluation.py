@@ -8,13 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ebmjax.mesh import ONE_DEVICE, Layout
 from ebmjax.runner import Images, SeedTables, over_seeds, permuted
 from ebmjax.types import Evaluation, Learner, PyTree
 
 Counts = dict[str, Array]
 
 
-def make_evaluate(learner: Learner, driver: str, block: int) -> Callable[..., Counts]:
+def make_evaluate(
+  learner: Learner, driver: str, block: int, layout: Layout = ONE_DEVICE
+) -> Callable[..., Counts]:
   """Returns evaluate(states, tables, images, task, candidates [C]) -> counts [R, ...].
 
   The test rows of a task go through in blocks of `block`; energies of all labels of a
@@ -30,7 +33,7 @@ def make_evaluate(learner: Learner, driver: str, block: int) -> Callable[..., Co
     def body(total: Counts, rows: Array) -> tuple[Counts, None]:
       valid, rows = rows >= 0, jnp.maximum(rows, 0)
       tasks = jnp.full_like(rows, task)
-      x = permuted(images.x[rows], tables.permutation, tasks)
+      x = layout.split(permuted(images.x[rows], tables.permutation, tasks))
       y = tables.labels[tasks, images.y[rows]]
       energies = learner.energies(prepared, x)
       found = count(energies, y, valid, candidates=candidates, own=own)
@@ -40,7 +43,7 @@ def make_evaluate(learner: Learner, driver: str, block: int) -> Callable[..., Co
     start = empty_counts(own.shape[0])
     return lax.scan(body, start, blocks)[0]
 
-  run = over_seeds(one, driver)
+  run = over_seeds(one, driver, layout)
 
   @jax.jit
   def evaluate(
@@ -48,7 +51,7 @@ def make_evaluate(learner: Learner, driver: str, block: int) -> Callable[..., Co
   ) -> Counts:
     return run((states, tables), (images, task, candidates))
 
-  return evaluate
+  return layout.on_each(evaluate)
 
 
 def count(

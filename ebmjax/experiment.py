@@ -10,9 +10,11 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import data, environment, memory, runner, streams
+from ebmjax import data, environment, memory, processes, runner, streams
 from ebmjax import report as reporting
 from ebmjax.checkpoints import Checkpoints
+from ebmjax.config import flat_keys
+from ebmjax.errors import WorkdirError
 from ebmjax.machine import Machine, Setup, describe_parts, make_setup
 from ebmjax.plan import Stop, make_plan
 from ebmjax.progress import Progress
@@ -32,40 +34,58 @@ def run(
 ) -> dict[str, Any]:
   """Returns the results of `config`, after running what `workdir` does not hold yet.
 
-  A finished run is only read; a broken-off one goes on from its last checkpoint.
-  `dataset` is what config.data names, where it has been loaded before.
-  `command`, what a user would type to run it again, is kept with the results.
+  A finished run is only read; a broken-off one goes on from its last checkpoint. Of
+  several processes all run it, and the first alone reads and writes the folder and
+  returns more than an empty mapping. `dataset` is what config.data names, where it has
+  been loaded before; `command`, what a user would type to run it again, is kept with
+  the results.
   """
   started = time.perf_counter()
   config = resolve(config)
-  with Workdir(Path(workdir)) as folder:
+  workdir = Path(workdir).absolute() if processes.several() else Path(workdir)
+  _require_same_command(config, workdir)
+  with processes.only_first(lambda: Workdir(workdir)) as folder:
     folder.claim(config)
     results = folder.results()
-    if results is not None:
-      _log.info("%s holds this run, finished; nothing is left to do.", folder.path)
-      return results
-    dataset = data.load(config.data) if dataset is None else dataset
+    if processes.from_first(lambda: results is not None):
+      _log.info("%s holds this run, finished; nothing is left to do.", workdir)
+      return results or {}
+    _require_shared(workdir)
+    if dataset is None:
+      dataset = processes.after_first(lambda: data.load(config.data))
     told = {"command": command} if command else {}
-    facts = folder.settle(_facts(config, dataset) | told)
+    facts = _facts(config, dataset) | told
+    _require_same_data(facts)
+    facts = processes.from_first(lambda: folder.settle(facts))
     setup = make_setup(config, dataset, facts["driver"])
     folder.begin(config, facts)
     _announce(setup, facts)
-    timing = _Loop(setup, folder, started).run()
+    timing = _Loop(setup, folder, workdir, started).run()
     timing["wall_time"] = time.perf_counter() - started
-    return reporting.write(
-      folder.path,
-      reporting.make_history(folder.evaluations(), setup.class_names, setup.seeds),
-      config.to_dict(),
-      facts | describe_parts(setup) | memory.describe(setup) | timing,
-      folder.scalars(),
-    )
+    facts = facts | describe_parts(setup) | memory.describe(setup) | timing
+    results = _report(setup, folder, facts) if processes.is_first() else {}
+    processes.wait_for_first()
+    return results
+
+
+def _report(setup: Setup, folder: Workdir, facts: dict[str, Any]) -> dict[str, Any]:
+  return reporting.write(
+    folder.path,
+    reporting.make_history(folder.evaluations(), setup.class_names, setup.seeds),
+    setup.config.to_dict(),
+    facts,
+    folder.scalars(),
+  )
 
 
 class _Loop:
   """Training from stop to stop, with what must be on the disk at each of them."""
 
-  def __init__(self, setup: Setup, folder: Workdir, started: float) -> None:
+  def __init__(
+    self, setup: Setup, folder: Workdir, workdir: Path, started: float
+  ) -> None:
     self._setup, self._folder, self._started = setup, folder, started
+    self._workdir = workdir
     self._stops = make_plan(setup.config, streams.task_ends(setup.stream))
     self._machine = Machine(setup)
     self._chunk_times: list[tuple[int, float]] = []  # (seed-steps, seconds)
@@ -78,9 +98,11 @@ class _Loop:
       done = self._restore()
       self._folder.rewind(done)
       first = max(done, 0)
-      board_dir = self._folder.path / "tensorboard"
-      self._board = stack.enter_context(reporting.Board(board_dir, first))
-      self._bar = stack.enter_context(Progress(self._stops[-1].step, first))
+      board_dir, steps = self._workdir / "tensorboard", self._stops[-1].step
+      board = processes.only_first(lambda: reporting.Board(board_dir, first))
+      bar = processes.only_first(lambda: Progress(steps, first))
+      self._board = stack.enter_context(board)
+      self._bar = stack.enter_context(bar)
       for stop in self._stops:
         if stop.step > done:
           self._train_until(stop, first)
@@ -90,14 +112,15 @@ class _Loop:
 
   def _open_checkpoints(self) -> Checkpoints:
     keep = self._setup.config.checkpoint.keep
-    return Checkpoints(self._folder.path / "checkpoints", keep)
+    return Checkpoints(self._workdir / "checkpoints", keep)
 
   def _restore(self) -> int:
     """Returns the step of the newest checkpoint, now in the machine; -1 without one."""
-    restored = self._keeper.restore(self._machine.states)
+    restored = self._keeper.restore(self._machine.like_saved())
     if restored is None:
       return -1
-    step, self._machine.states = restored
+    step, states = restored
+    self._machine.load(states)
     _log.info("Going on from the checkpoint of step %d.", step)
     return step
 
@@ -125,7 +148,7 @@ class _Loop:
       self._folder.add_evaluation(Record(stop.step, finished, stop.ends_task, found))
       self._record_accuracy(stop, found)
     if stop.step > 0:
-      self._keeper.save(stop.step, self._machine.states)
+      self._keeper.save(stop.step, self._machine.saved())
 
   def _record_losses(self, step: int, means: np.ndarray) -> None:
     """Writes each seed's mean loss [R] over the chunk, under the step that ends it."""
@@ -159,6 +182,32 @@ class _Loop:
     }
 
 
+def _require_same_command(config: ConfigDict, workdir: Path) -> None:
+  """Refuses processes that were started to do different things."""
+  keys = {
+    f"config.{key}": value
+    for key, value in flat_keys(config).items()
+    if not key.startswith("data.")  # each host may keep the data elsewhere
+  }
+  processes.require_same(keys | {"--workdir": str(workdir)})
+
+
+def _require_shared(workdir: Path) -> None:
+  """Refuses a workdir that some process does not see; all take part in checkpoints."""
+  if not processes.several():
+    return
+  word = processes.from_first(Workdir(workdir).sign)
+  if not processes.is_first() and not Workdir(workdir).is_signed(word):
+    raise WorkdirError(
+      f"the workdir {workdir} of process 0 is not the one that another process sees; "
+      "choose a folder that all hosts share with --workdir."
+    )
+
+
+def _require_same_data(facts: dict[str, Any]) -> None:
+  processes.require_same({"data": f"{facts['data_source']} ({facts['data_digest']})"})
+
+
 def _announce(setup: Setup, facts: dict[str, Any]) -> None:
   parts = describe_parts(setup)
   _log.info("Data: %s.", facts["data_source"])
@@ -172,6 +221,8 @@ def _announce(setup: Setup, facts: dict[str, Any]) -> None:
     setup.driver,
   )
   memory.announce(setup)
+  if setup.layout.mesh is not None:
+    _log.info("Devices: %s.", setup.layout)
 
 
 def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 from ebmjax import evaluation, methods, networks, objectives, runner, streams
 from ebmjax.data import DATASETS
 from ebmjax.errors import DivergenceError
+from ebmjax.mesh import Layout, make_layout
 from ebmjax.plan import Stop, tasks_to_evaluate
 from ebmjax.types import (
   Dataset,
@@ -34,12 +35,14 @@ class Setup(NamedTuple):
   test_images: runner.Images
   learner: Learner
   driver: str
+  layout: Layout
   class_names: tuple[str, ...]
 
 
 def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
   """Returns the run's parts: streams of all seeds, arrays on the device, learner."""
   seeds = list(range(config.seed, config.seed + config.seeds))
+  layout = make_layout(config, len(seeds), driver)
   spec = config.stream
   stream = streams.stack(
     [streams.build(spec, dataset.train_y, dataset.test_y, seed=seed) for seed in seeds]
@@ -54,8 +57,8 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
     seeds=seeds,
     stream=stream,
     tables=tables,
-    train_images=runner.Images(jnp.asarray(train_x), jnp.asarray(dataset.train_y)),
-    test_images=runner.Images(jnp.asarray(test_x), jnp.asarray(dataset.test_y)),
+    train_images=runner.Images(*layout.put_shared((train_x, dataset.train_y))),
+    test_images=runner.Images(*layout.put_shared((test_x, dataset.test_y))),
     learner=make_learner(
       config,
       jax.ShapeDtypeStruct(train_x.shape[1:], train_x.dtype),
@@ -63,6 +66,7 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
       jax.vmap(runner.init_key)(tables.key),
     ),
     driver=driver,
+    layout=layout,
     class_names=tasks.names,
   )
 
@@ -134,20 +138,25 @@ class Machine:
 
   def __init__(self, setup: Setup) -> None:
     config, learner, driver = setup.config, setup.learner, setup.driver
-    self._setup = setup
+    layout = setup.layout
+    self._setup, self._tables = setup, layout.put_seeds(setup.tables)
     self._boundary_free = config.stream.setting != "boundary_aware"
-    self._train = runner.make_train(learner, make_view(config), driver)
-    self._consolidate = runner.make_consolidate(learner, driver)
-    self._evaluate = evaluation.make_evaluate(learner, driver, config.eval.batch_size)
-    self.states: PyTree = runner.make_init(learner, driver)(setup.tables.key)
+    self._train = runner.make_train(learner, make_view(config), driver, layout)
+    self._consolidate = runner.make_consolidate(learner, driver, layout)
+    self._evaluate = evaluation.make_evaluate(
+      learner, driver, config.eval.batch_size, layout
+    )
+    self.states: PyTree = runner.make_init(learner, driver, layout)(self._tables.key)
 
   def train(self, chunk: runner.Chunk) -> np.ndarray:
     """Returns losses [R, S] of the chunk's active steps, after training on it."""
     setup = self._setup
+    rows, tasks, horizon = setup.layout.put_seeds(chunk[:3])
+    placed = chunk._replace(rows=rows, tasks=tasks, horizon=horizon)
     self.states, metrics = self._train(
-      self.states, setup.tables, setup.train_images, chunk
+      self.states, self._tables, setup.train_images, placed
     )
-    losses = np.asarray(metrics["loss"])[:, chunk.active]
+    losses = np.asarray(setup.layout.whole(metrics["loss"]))[:, chunk.active]
     self._check_finite(losses, int(chunk.step[0]))
     return losses
 
@@ -156,7 +165,7 @@ class Machine:
     setup = self._setup
     if setup.learner.consolidates and not self._boundary_free:
       self.states = self._consolidate(
-        self.states, setup.tables, setup.train_images, jnp.int32(task)
+        self.states, self._tables, setup.train_images, np.int32(task)
       )
 
   def evaluate(self, stop: Stop) -> Evaluation:
@@ -167,14 +176,29 @@ class Machine:
     horizon = num_tasks - 1 if self._boundary_free else stop.task
     # Labels are numbered in the order of tasks, so all seeds have the same classes.
     candidates = runner.seen_classes(setup.tables.classes[0], jnp.int32(horizon))
+    candidates = setup.layout.put_shared(candidates)
     counts = {
-      task: self._evaluate(
-        self.states, setup.tables, setup.test_images, jnp.int32(task), candidates
+      task: setup.layout.whole(
+        self._evaluate(
+          self.states, self._tables, setup.test_images, np.int32(task), candidates
+        )
       )
       for task in asked
     }
     scored = {task for task in asked if stop.step > 0 and task <= horizon}
     return evaluation.collect(counts, num_tasks, scored)
+
+  def saved(self) -> PyTree:
+    """Returns the states [R, ...] as a checkpoint holds them, whatever the devices."""
+    return self._setup.layout.whole(self.states)
+
+  def like_saved(self) -> PyTree:
+    """Returns shapes, types and placement of `saved()`."""
+    return self._setup.layout.like_whole(self.states)
+
+  def load(self, saved: PyTree) -> None:
+    """Goes on from the states of a checkpoint."""
+    self.states = self._setup.layout.put_seeds(saved)
 
   def _check_finite(self, losses: np.ndarray, first: int) -> None:
     bad = np.argwhere(~np.isfinite(losses))
@@ -194,4 +218,5 @@ def describe_parts(setup: Setup) -> dict[str, Any]:
   """Returns the sizes that every output of a run states."""
   state = jax.eval_shape(setup.learner.init, setup.tables.key[0])
   count = num_params(getattr(state, "params", None))
-  return {"parameters": count, "steps": int(setup.stream.rows.shape[1])}
+  steps = int(setup.stream.rows.shape[1])
+  return {"parameters": count, "steps": steps, "placement": setup.layout.describe()}

@@ -5,6 +5,8 @@
   --config.KEY=VALUE   changes one key, e.g. --config.seeds=10
   --workdir=DIR        the run's folder (default: runs/NAME-VARIANTS); the same command
                        goes on where a run broke off, or shows a finished one
+  --distributed=auto   whether several processes make up the run: auto (as the
+                       environment says), on (as JAX finds out by itself) or off
   --help               this text and all keys; with --config=FILE also what it says
 
 DIR gets report.html (a page to look at), results.json, accuracy_matrix.csv, plots/,
@@ -16,6 +18,7 @@ import os
 import sys
 from pathlib import Path
 
+from ebmjax import processes
 from ebmjax.errors import UserError
 
 
@@ -30,22 +33,25 @@ def main(argv: list[str]) -> int:
     if {"--help", "-help", "-h"} & set(argv):
       print(cli.help_text(__doc__ or "", argv))
       return 0
+    processes.start(cli.distributed(argv))
     config, workdir = cli.parse(argv)
     use_compilation_cache()
     from ebmjax import experiment, report
 
     results = experiment.run(config, workdir, command=cli.command(argv))
   except UserError as error:
-    print(f"ebmjax: {error}", file=sys.stderr)
-    return 1
+    return processes.fail(f"ebmjax: {error}", 1)
   except KeyboardInterrupt:
-    print(
-      "ebmjax: interrupted; the same command goes on from the last checkpoint.",
-      file=sys.stderr,
-    )
-    return 130
-  print(report.closing_table(results))
-  print(f"Results, tables and figures: {workdir}")
+    sentence = "interrupted; the same command goes on from the last checkpoint."
+    return processes.fail(f"ebmjax: {sentence}", 130)
+  except Exception as error:
+    if not processes.several():
+      raise
+    return processes.fail(processes.describe_fault(error), 1)
+  processes.end()
+  if processes.is_first():
+    print(report.closing_table(results))
+    print(f"Results, tables and figures: {workdir}")
   return 0
 
 

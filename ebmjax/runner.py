@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from ebmjax.augmentation import AUGMENTATIONS
+from ebmjax.mesh import ONE_DEVICE, Layout
 from ebmjax.streams import Stream
 from ebmjax.types import Batch, Learner, PyTree, TaskView
 
@@ -69,11 +70,15 @@ def choose_driver(driver: str, backend: str) -> str:
   return "map" if backend == "cpu" else "vmap"
 
 
-def over_seeds(one: Callable[..., Any], driver: str) -> Callable[..., Any]:
+def over_seeds(
+  one: Callable[..., Any], driver: str, layout: Layout
+) -> Callable[..., Any]:
   """Returns f(seeds, shared): `one` for each entry of the leading axis of `seeds`."""
   if driver == "vmap":
-    return jax.vmap(one, in_axes=(0, None))
-  return lambda seeds, shared: lax.map(lambda seed: one(seed, shared), seeds)
+    return layout.over_blocks(jax.vmap(one, in_axes=(0, None)))
+  return layout.over_blocks(
+    lambda seeds, shared: lax.map(lambda seed: one(seed, shared), seeds)
+  )
 
 
 def seed_tables(stream: Stream, seeds: list[int], *, test_multiple: int) -> SeedTables:
@@ -112,7 +117,9 @@ def init_key(key: Array) -> Array:
   return jax.random.fold_in(key, _INIT)
 
 
-def make_init(learner: Learner, driver: str) -> Callable[[Array], PyTree]:
+def make_init(
+  learner: Learner, driver: str, layout: Layout = ONE_DEVICE
+) -> Callable[[Array], PyTree]:
   """Returns init(keys [R]) -> states [R, ...], compiled.
 
   Compiling also gives every leaf a buffer of its own, which donating states needs.
@@ -122,12 +129,12 @@ def make_init(learner: Learner, driver: str) -> Callable[[Array], PyTree]:
     del shared
     return learner.init(init_key(key))
 
-  run = over_seeds(one, driver)
-  return jax.jit(lambda keys: run(keys, None))
+  run = over_seeds(one, driver, layout)
+  return layout.on_each(jax.jit(lambda keys: run(keys, None)))
 
 
 def make_train(
-  learner: Learner, view: View, driver: str
+  learner: Learner, view: View, driver: str, layout: Layout = ONE_DEVICE
 ) -> Callable[..., tuple[PyTree, dict[str, Array]]]:
   """Returns train(states, tables, images, chunk) -> (states, metrics [R, S])."""
 
@@ -141,6 +148,7 @@ def make_train(
 
       def work(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
         batch = make_batch(tables, images, view, rows, tasks, horizon, number)
+        batch = _split(batch, layout)
         return learner.step(state, jax.random.fold_in(step_key, number), batch)
 
       def rest(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
@@ -152,17 +160,19 @@ def make_train(
 
     return lax.scan(body, state, (*where, step, active))
 
-  run = over_seeds(one, driver)
+  run = over_seeds(one, driver, layout)
 
   @partial(jax.jit, donate_argnums=0)
   def train(states: PyTree, tables: SeedTables, images: Images, chunk: Chunk) -> Any:
     seeds = (states, tables, chunk.rows, chunk.tasks, chunk.horizon)
     return run(seeds, (images, chunk.step, chunk.active))
 
-  return train
+  return layout.on_each(train)
 
 
-def make_consolidate(learner: Learner, driver: str) -> Callable[..., PyTree]:
+def make_consolidate(
+  learner: Learner, driver: str, layout: Layout = ONE_DEVICE
+) -> Callable[..., PyTree]:
   """Returns consolidate(states, tables, images, task) -> states, at a boundary."""
 
   def one(seed: Any, shared: Any) -> PyTree:
@@ -183,7 +193,7 @@ def make_consolidate(learner: Learner, driver: str) -> Callable[..., PyTree]:
     )
     return learner.consolidate(state, key, view)
 
-  run = over_seeds(one, driver)
+  run = over_seeds(one, driver, layout)
 
   @partial(jax.jit, donate_argnums=0)
   def consolidate(
@@ -191,7 +201,7 @@ def make_consolidate(learner: Learner, driver: str) -> Callable[..., PyTree]:
   ) -> PyTree:
     return run((states, tables), (images, task))
 
-  return consolidate
+  return layout.on_each(consolidate)
 
 
 def make_batch(
@@ -219,6 +229,11 @@ def make_batch(
   if view.own_task_only:
     seen = tables.classes[horizon]
   return Batch(x, y, task, seen, negatives, step)
+
+
+def _split(batch: Batch, layout: Layout) -> Batch:
+  x, y, task = (layout.split(rows) for rows in (batch.x, batch.y, batch.task))
+  return batch._replace(x=x, y=y, task=task)
 
 
 def permuted(x: Array, permutation: Array, tasks: Array) -> Array:

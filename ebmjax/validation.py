@@ -124,6 +124,8 @@ _AT_LEAST = {
   "checkpoint.every": 1,
   "checkpoint.keep": 1,
   "runner.chunk": 1,
+  "runner.devices": 0,
+  "runner.batch_devices": 1,
 }
 
 _AT_MOST = {

@@ -3,6 +3,8 @@
 import fcntl
 import io
 import json
+import time
+import uuid
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,8 +19,13 @@ from ebmjax.config import default, flat_keys
 from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.types import Evaluation
 
-# Where the data lie may change between starts: their digest is compared instead.
-_FREE_KEYS = {"data.dir", "data.source", "data.download", "data.require_full"}
+# What may change between starts. Where the data lie: their digest is compared instead.
+# Which devices there are: they change no result, but for the rounding of sums where a
+# batch is split, or seeds run side by side (vmap).
+_FREE_KEYS = {
+  *("data.dir", "data.source", "data.download", "data.require_full"),
+  *("runner.devices", "runner.batch_devices"),
+}
 _DEFAULTS = flat_keys(ConfigDict(json.loads(json.dumps(default().to_dict()))))
 
 
@@ -60,6 +67,24 @@ class Workdir:
 
   def __exit__(self, *exception: object) -> None:
     self._lock.close()
+
+  def sign(self) -> str:
+    """Returns a word that is new in the folder's lock file, for other hosts to see."""
+    word = uuid.uuid4().hex
+    (self.path / ".lock").write_text(word)
+    return word
+
+  def is_signed(self, word: str, patience: float = 60.0) -> bool:
+    """Returns whether the word is there, perhaps after a network disk's delay."""
+    limit = time.monotonic() + patience
+    while time.monotonic() < limit:
+      try:
+        if (self.path / ".lock").read_text() == word:
+          return True
+      except OSError:
+        pass
+      time.sleep(0.2)
+    return False
 
   def claim(self, config: ConfigDict) -> None:
     """Refuses where the folder holds another configuration's run.
