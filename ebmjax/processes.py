@@ -125,6 +125,12 @@ def wait_for_first() -> None:
   from_first(lambda: None)
 
 
+def _wait_for_all() -> None:
+  if _team.client is not None:
+    _team.said += 1
+    _team.client.wait_at_barrier(f"ebmjax/met/{_team.said}", _A_WEEK)
+
+
 def require_same(facts: dict[str, Any]) -> None:
   """Refuses where a fact differs from the first process's."""
   mine = json.loads(json.dumps(facts))
@@ -135,6 +141,7 @@ def require_same(facts: dict[str, Any]) -> None:
         f"process {_team.index} has {name}={mine[name]!r}, and process 0 has "
         f"{theirs.get(name)!r}; give all processes the same command and the same data."
       )
+  _wait_for_all()  # nor does the first go on before the others have agreed
 
 
 def end() -> None:
