@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from jax import lax
 
-from ebmjax.bench import cases, curves, evaluating, figure, flops, share, sweep, tables
+from ebmjax.bench import (
+  cases,
+  curves,
+  evaluating,
+  figure,
+  flops,
+  share,
+  sweep,
+  tables,
+  training,
+)
 from ebmjax.bench.flops import Product
 from ebmjax.report import drawing
 
@@ -24,12 +34,22 @@ def few_images(monkeypatch):
   monkeypatch.setattr(cases, "_FEWER", 1_600)
 
 
-def test_seeds_are_swept_with_every_driver():
-  row = sweep.measure(TINY, rounds=1)
+def test_seeds_are_swept_with_every_driver(monkeypatch):
+  """A round of several seeds has the seed-steps of a round of one, or nearly so."""
+  asked = []
+
+  def ours(setup, steps):
+    asked.append((len(setup.seeds), setup.driver, steps))
+    return lambda: 100.0 + len(setup.seeds)
+
+  monkeypatch.setattr(training, "ours", ours)
+  row = sweep.measure(TINY._replace(steps=40), rounds=1)
+  assert asked[0] == (1, "map", 40)
+  assert asked[1:3] == [(4, "map", 10), (4, "vmap", 10)]
+  assert asked[3:] == [(10, "map", 4), (10, "vmap", 4)]
   names = ["4 seeds, map", "4 seeds, vmap", "10 seeds, map", "10 seeds, vmap"]
   assert list(row["ratio"]) == names and list(row["rate"]) == ["ebmjax", *names]
-  gain = row["rate"][names[0]]["median"] / row["rate"]["ebmjax"]["median"]
-  assert row["ratio"][names[0]]["median"] == pytest.approx(gain)
+  assert row["ratio"]["10 seeds, map"]["median"] == pytest.approx(110 / 101)
   assert tables.seeds_table([row]).startswith("| benchmark | 1 seed | 4 seeds, map |")
 
 
@@ -86,33 +106,24 @@ def test_the_share_is_what_is_reached_of_the_peak(monkeypatch):
   assert tables.share_table([row]).count("%") == 2
 
 
-def make_points():
-  """Returns a row for each axis, small, as they are measured."""
-  base = curves.Sizes(labels=20, batch=16, hidden=8)
-  points = [
-    curves.Point("labels", base),
-    curves.Point("batch", base._replace(batch=32)),
-    curves.Point("hidden", base._replace(hidden=16)),
-    curves.Point("seeds", base._replace(seeds=2)),
-  ]
-  return [curves.measure(point, None, rounds=1) for point in points]
-
-
 def test_curves_are_measured_and_drawn(monkeypatch):
+  """Two points are measured; the other axes are drawn from the first one's figures."""
   monkeypatch.setattr(curves, "_SECONDS", 0.01)
-  rows = make_points()
-  assert [(row["axis"], row["value"]) for row in rows] == [
-    ("labels", 20),
-    ("batch", 32),
-    ("hidden", 16),
-    ("seeds", 2),
-  ]
-  assert list(rows[0]["inference"]) == ["ebmjax"]
-  assert list(rows[3]["training"]) == ["ebmjax, map", "ebmjax, vmap"]
+  base = curves.Sizes(labels=20, batch=16, hidden=8)
+  row, seeds = (
+    curves.measure(point, None, rounds=1)
+    for point in (
+      curves.Point("labels", base),
+      curves.Point("seeds", base._replace(seeds=2)),
+    )
+  )
+  assert (row["axis"], row["value"], seeds["value"]) == ("labels", 20, 2)
+  assert list(row["inference"]) == list(row["training"]) == ["ebmjax"]
+  assert list(seeds["training"]) == ["ebmjax, map", "ebmjax, vmap"]
+  rows = [row, row | {"axis": "batch"}, row | {"axis": "hidden"}, seeds]
   text = tables.curves_table(rows)
   assert [len(part.splitlines()) for part in text.split("\n\n")] == [5, 3]
   drawn = figure.draw(rows)
-  assert len(drawn.axes) == 4
   assert all(axes.get_xscale() == axes.get_yscale() == "log" for axes in drawn.axes)
   assert [len(axes.lines) for axes in drawn.axes] == [2, 2, 2, 4]
   assert drawing.png(drawn)[1:4] == b"PNG" and b"<svg" in drawing.svg(drawn)
