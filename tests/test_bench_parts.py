@@ -139,6 +139,13 @@ def test_a_time_is_of_a_batch_of_all_seeds():
   assert found["ebmjax"]["median"] == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("sizes", [{"labels": 300}, {"labels": 1000}, {"batch": 2048}])
+def test_every_task_of_a_point_has_a_batch(sizes):
+  setup = curves.make_point(curves.Sizes(hidden=4)._replace(**sizes))
+  rows = setup.stream.train_rows[0] >= 0
+  assert rows.sum(axis=1).min() >= setup.config.stream.batch_size
+
+
 def test_every_point_leaves_the_base_in_one_size_at_most():
   base = np.array(curves.Sizes())
   assert len(curves.POINTS) == 17

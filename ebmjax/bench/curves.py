@@ -96,7 +96,8 @@ def make_point(sizes: Sizes, driver: str = "auto") -> Setup:
     "seeds": sizes.seeds,
   }
   config = load("splitmnist.py", tuple(changes.items()))
-  images = max(_IMAGES, sizes.batch * sizes.labels // _PER_TASK)
+  # As many of every label as give each task a batch.
+  images = max(_IMAGES, sizes.labels * -(-sizes.batch // _PER_TASK))
   return make(config, noise("mnist", images, sizes.batch, sizes.labels), driver)
 
 

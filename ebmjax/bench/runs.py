@@ -30,7 +30,13 @@ from ebmjax.types import Dataset
 from ebmjax.validation import resolve
 
 _ROOT = Path(__file__).parents[2]
-_FEW = 2_000  # images of a quick run
+_FEW = 2_000  # images of a quick run, and what else makes it one
+_QUICK: dict[str, Any] = {
+  "eval.batch_size": 50,
+  "network.hidden": 32,
+  "stream.batch_size": 16,
+  "stream.tasks": 2,
+}
 
 
 class Amounts(NamedTuple):
@@ -46,7 +52,8 @@ def measure(case: Training, quick: bool = False) -> Row:
   """Returns what two runs of the case took, on few images where `quick`."""
   with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
-    whole, changes = load(case.config, case.changes), dict(case.changes)
+    whole = load(case.config, case.changes)
+    changes = (_QUICK if quick else {}) | dict(case.changes)
     dataset = _dataset(whole.data.name, quick)
     changes |= {"data.source": "files", "data.dir": str(_write(dataset, folder))}
     if whole.network.trunk == "conv5":
@@ -55,8 +62,6 @@ def measure(case: Training, quick: bool = False) -> Row:
       "stream.iterations": 2 * whole.runner.chunk,
       "stream.epochs_per_task": 1,
     }
-    if quick:
-      changes |= {"eval.batch_size": 50, "stream.batch_size": 16}
     flags = [f"--config.{key}={value}" for key, value in changes.items()]
     command = [f"--config={CONFIGS / case.config}", *flags]
     cold, warm = (_run(command, folder, start) for start in ("cold", "warm"))
