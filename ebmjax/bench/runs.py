@@ -58,6 +58,7 @@ def measure(case: Training, quick: bool = False) -> Row:
     changes |= {"data.source": "files", "data.dir": str(_write(dataset, folder))}
     if whole.network.trunk == "conv5":
       changes["network.pretrained"] = str(write_trunk(folder))
+      whole.network.pretrained = changes["network.pretrained"]
     changes |= {
       "stream.iterations": 2 * whole.runner.chunk,
       "stream.epochs_per_task": 1,
