@@ -18,11 +18,13 @@ from ebmjax.errors import WorkdirError
 from ebmjax.machine import Machine, Setup, describe_parts, make_setup
 from ebmjax.plan import Stop, make_plan
 from ebmjax.progress import Progress
+from ebmjax.stopwatch import Stopwatch
 from ebmjax.types import Dataset, Evaluation
 from ebmjax.validation import resolve
 from ebmjax.workdir import Record, Workdir
 
 _log = logging.getLogger("ebmjax")
+_ACTIVITIES = ("training", "consolidating", "evaluating", "recording", "saving")
 
 
 def run(
@@ -90,6 +92,7 @@ class _Loop:
     self._machine = Machine(setup)
     self._chunk_times: list[tuple[int, float]] = []  # (seed-steps, seconds)
     self._first_chunk: float | None = None  # seconds after the start
+    self._watch = Stopwatch(*_ACTIVITIES)
 
   def run(self) -> dict[str, Any]:
     """Returns timings, after bringing the run to its last step from where it stands."""
@@ -128,12 +131,14 @@ class _Loop:
     size = self._setup.config.runner.chunk
     for chunk in runner.chunks(self._setup.stream, first, stop.step, size):
       begun = time.perf_counter()
-      losses = self._machine.train(chunk)
+      with self._watch("training"):
+        losses = self._machine.train(chunk)
       now = time.perf_counter()
       self._chunk_times.append((losses.size, now - begun))
       self._first_chunk = self._first_chunk or now - self._started
-      self._record_losses(int(chunk.step[chunk.active][-1]) + 1, losses.mean(axis=1))
-      self._bar.steps(losses.shape[1], float(losses.mean()))
+      with self._watch("recording"):
+        self._record_losses(int(chunk.step[chunk.active][-1]) + 1, losses.mean(axis=1))
+        self._bar.steps(losses.shape[1], float(losses.mean()))
 
   def _pause(self, stop: Stop) -> None:
     """Consolidates, evaluates and saves, in this order.
@@ -141,14 +146,18 @@ class _Loop:
     The checkpoint comes last: whatever is lost before it is made again, alike.
     """
     if stop.ends_task:
-      self._machine.consolidate(stop.task)
+      with self._watch("consolidating"):
+        self._machine.consolidate(stop.task)
     if stop.evaluate:
-      found = self._machine.evaluate(stop)
+      with self._watch("evaluating"):
+        found = self._machine.evaluate(stop)
       finished = stop.task + 1 if stop.ends_task else max(stop.task, 0)
-      self._folder.add_evaluation(Record(stop.step, finished, stop.ends_task, found))
-      self._record_accuracy(stop, found)
+      with self._watch("recording"):
+        self._folder.add_evaluation(Record(stop.step, finished, stop.ends_task, found))
+        self._record_accuracy(stop, found)
     if stop.step > 0:
-      self._keeper.save(stop.step, self._machine.saved())
+      with self._watch("saving"):
+        self._keeper.save(stop.step, self._machine.saved())
 
   def _record_losses(self, step: int, means: np.ndarray) -> None:
     """Writes each seed's mean loss [R] over the chunk, under the step that ends it."""
@@ -179,6 +188,7 @@ class _Loop:
     return {
       "steps_per_second": steps / seconds if seconds else None,
       "seconds_to_first_chunk": self._first_chunk,
+      "seconds": self._watch.seconds,  # of this start, compiling included
     }
 
 

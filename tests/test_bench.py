@@ -1,11 +1,12 @@
 """The speed benchmark of training runs, and tells a peer that cannot."""
 
 import json
+import sys
 
 import pytest
 
 from ebmjax.bench import __main__ as command
-from ebmjax.bench import cases, measuring, peer, training
+from ebmjax.bench import cases, curves, inference, measuring, peer, training
 from ebmjax.bench.tables import table
 from ebmjax.errors import UserError
 
@@ -41,22 +42,30 @@ def test_measures_a_case_and_prints_its_row(config):
   assert table([row]).splitlines()[-1].startswith("| tiny | ")
 
 
+# By form, memory format and run. Compiled is faster in one form, slower in the other.
 FAKE_RATES = {
-  ("pass_per_label", "contiguous"): 2.0,
-  ("pass_per_label", "channels_last"): 3.0,
-  ("shared", "contiguous"): 4.0,
-  ("shared", "channels_last"): 1.0,
+  ("pass_per_label", "contiguous", "eager"): 1.0,
+  ("pass_per_label", "contiguous", "compiled"): 2.0,
+  ("pass_per_label", "channels_last", "eager"): 1.5,
+  ("pass_per_label", "channels_last", "compiled"): 3.0,
+  ("shared", "contiguous", "eager"): 4.0,
+  ("shared", "contiguous", "compiled"): 2.0,
+  ("shared", "channels_last", "eager"): 1.0,
+  ("shared", "channels_last", "compiled"): 1.0,
 }
 
 
 class FakePeer:
-  """Makes steps at a rate that depends on its form and memory format."""
+  """Makes steps at a rate that depends on how it is written and run."""
 
   open = 0
+  compiles = True
 
   def __init__(self, python, flags, steps):
+    if flags["run"] == "compiled" and not self.compiles:
+      raise peer.CompileError("InvalidCxxCompiler")
     FakePeer.open += 1
-    self.rate = FAKE_RATES[flags["form"], flags["memory-format"]]
+    self.rate = FAKE_RATES[flags["form"], flags["memory-format"], flags["run"]]
 
   def __call__(self):
     return self.rate
@@ -74,23 +83,36 @@ def measure_with_fake(monkeypatch, case):
   return row
 
 
-def test_ratio_is_ours_over_theirs(monkeypatch):
+def test_the_ratio_is_to_the_faster_of_eager_and_compiled(monkeypatch):
   row = measure_with_fake(monkeypatch, TINY)
-  assert "formats" not in row
+  assert len(row["ways"]) == 4 and row["failed"] == []
   assert (
-    "| tiny | 6 | 2 | 4 | **3.00** (3.00 to 3.00) | **1.50** (1.50 to 1.50) |"
-    in table([row])
-  )
+    "| tiny | 6 | 2 (compiled) | 4 (eager) | **3.00** (3.00 to 3.00) "
+    "| **1.50** (1.50 to 1.50) |"
+  ) in table([row])
+  assert table([row]).endswith("| tiny | 2 | 1 | 2 | 4 |")  # all ways
 
 
 def test_the_faster_memory_format_is_the_peer(monkeypatch):
   """Channels last is better in one form and worse in the other."""
   row = measure_with_fake(monkeypatch, TINY._replace(config="cifar10.py"))
-  assert row["channels_last"] == ["pass_per_label"]
-  assert row["formats"]["shared+channels_last"]["median"] == 1.0
-  last = table([row]).splitlines()[-1]
-  assert last.startswith("| tiny | 6 | 3 (channels last) | 4 | **2.00**")
-  assert last.endswith("| **1.50** (1.50 to 1.50) |")
+  assert row["won"] == {
+    "pass_per_label": "pass_per_label+channels_last+compiled",
+    "shared": "shared+eager",
+  }
+  assert row["ways"]["shared+channels_last+eager"]["median"] == 1.0
+  assert "| tiny | 6 | 3 (channels last, compiled) | 4 (eager) | **2.00**" in table(
+    [row]
+  )
+
+
+def test_what_cannot_be_compiled_is_told_in_the_table(monkeypatch, capsys):
+  monkeypatch.setattr(FakePeer, "compiles", False)
+  row = measure_with_fake(monkeypatch, TINY)
+  assert row["failed"] == ["pass_per_label+compiled", "shared+compiled"]
+  assert "| tiny | 6 | 1 (eager) | 4 (eager) |" in table([row])
+  assert table([row]).endswith("| tiny | failed | 1 | failed | 4 |")
+  assert "cannot compile shared+compiled: InvalidCxx" in capsys.readouterr().err
 
 
 def test_rounds_take_turns():
@@ -129,30 +151,83 @@ def test_the_peer_is_told_the_network(config, expected):
 
 def test_a_peer_without_an_answer_is_told():
   """`true` ends at once, as an interpreter without torch does."""
+  flags = {"work": "training", "batch": "1"}
   with pytest.raises(UserError, match="must name a Python that has torch"):
-    peer.Peer("true", {"work": "training"}, 1)
+    peer.Peer("true", flags, 1)
+
+
+def test_the_word_torch_looks_for_an_interpreter(monkeypatch):
+  assert peer.find_python("some/python") == "some/python"
+  monkeypatch.setenv(peer.VARIABLE, "their/python")
+  assert peer.find_python("torch") == "their/python"
+  monkeypatch.delenv(peer.VARIABLE)
+  monkeypatch.setattr(peer.importlib.util, "find_spec", lambda name: name)
+  assert peer.find_python("torch") == sys.executable
+  monkeypatch.setattr(peer.importlib.util, "find_spec", lambda name: None)
+  with pytest.raises(UserError, match="EBMJAX_TORCH_PYTHON is unset; set it to"):
+    peer.find_python("torch")
+
+
+ROW = measuring.make_row("x", {"ebmjax": [250.0]})
+TWO = "--sections=training,inference"
 
 
 def test_command_line(monkeypatch, tmp_path, capsys):
-  """One case of each kind is chosen by name; the file has what the tables show."""
-  row = measuring.make_row("x", {"ebmjax": [250.0]})
+  """The cases are chosen by name; the file has what the tables show."""
   asked: list[str] = []
 
   def measure(case, peer_python, rounds):
     asked.append(case.name)
-    return row
+    return ROW
 
-  monkeypatch.setattr(command.training, "measure", measure)
-  monkeypatch.setattr(command.inference, "measure", measure)
+  monkeypatch.setattr(training, "measure", measure)
+  monkeypatch.setattr(inference, "measure", measure)
   out = tmp_path / "figures.json"
-  command.main(["--only=permuted MNIST", f"--out={out}"])
-  assert asked[0] == "EBM permuted MNIST" and asked[-1] == "Inference, permuted MNIST"
+  command.main(["--only=permuted MNIST, boundary-free", TWO, f"--out={out}"])
+  assert asked == [
+    "EBM permuted MNIST, boundary-free",
+    "SBC permuted MNIST, boundary-free",
+    "Inference, permuted MNIST, boundary-free",
+  ]
   printed = capsys.readouterr().out
   assert "Training, steps per second\n\n| benchmark | ebmjax |" in printed
   assert "Inference, images per second\n\n| benchmark | ebmjax |" in printed
   figures = json.loads(out.read_text())
-  assert figures["rows"] == [row] * 3 and figures["inference"] == [row]
-  assert figures["environment"]["backend"]
+  assert figures["training"] == [ROW] * 2 and figures["inference"] == [ROW]
+  assert figures["environment"]["backend"] and figures["rounds"] == 7
+  command.main([f"--show={out}"])
+  assert capsys.readouterr().out == printed
+
+
+def test_a_failing_case_is_told_and_the_rest_goes_on(monkeypatch, tmp_path, capsys):
+  def measure(case, peer_python, rounds):
+    if case.name.startswith("EBM"):
+      raise ValueError("no room")
+    return ROW | {"case": case.name}
+
+  monkeypatch.setattr(training, "measure", measure)
+  out = tmp_path / "figures.json"
+  with pytest.raises(SystemExit, match="2 of the cases failed"):
+    command.main(["--only=split MNIST", "--sections=training", f"--out={out}"])
+  figures = json.loads(out.read_text())
+  assert [row["case"][:3] for row in figures["training"]] == ["SBC", "SBC"]
+  assert figures["failures"][0]["case"] == "EBM split MNIST"
+  assert "failed: EBM split MNIST (training): ValueError: no room" in (
+    capsys.readouterr().out
+  )
+
+
+def test_quick_is_a_tenth_and_says_so(monkeypatch, capsys):
+  asked = []
+
+  def measure(case, peer_python, rounds):
+    asked.append((case.steps, rounds))
+    return ROW
+
+  monkeypatch.setattr(training, "measure", measure)
+  command.main(["--only=SBC split", "--sections=training", "--quick"])
+  assert asked == [(50, 2), (30, 2)]
+  assert "these are no results" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -160,6 +235,8 @@ def test_command_line(monkeypatch, tmp_path, capsys):
   [
     ("--only=ImageNet", "no case has 'ImageNet' in its name; the names are EBM split"),
     ("--rounds=0", "0 is too small; give 1 or more"),
+    ("--sections=speed", "'speed' is no section; choose from training, inference"),
+    (f"--show={__file__}", "does not hold figures of the benchmark"),
   ],
 )
 def test_what_cannot_be_measured_is_told(argument, sentence, capsys):
@@ -172,5 +249,6 @@ def test_help_names_every_case(capsys):
   with pytest.raises(SystemExit):
     command.main(["--help"])
   printed = capsys.readouterr().out
-  for case in (*cases.TRAINING, *cases.INFERENCE):
-    assert f"  {case.name}" in printed
+  names = [case.name for case in (*cases.TRAINING, *cases.INFERENCE)]
+  for name in (*names, *(point.name for point in curves.POINTS)):
+    assert f"  {name}" in printed

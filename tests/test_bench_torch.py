@@ -1,10 +1,11 @@
 """The PyTorch peer makes its steps, where an interpreter with torch is at hand."""
 
 import os
+from contextlib import ExitStack
 
 import pytest
 
-from ebmjax.bench import cases, inference, peer, training
+from ebmjax.bench import cases, inference, measuring, peer, training
 
 PYTHON = os.environ.get("EBMJAX_TORCH_PYTHON", "")
 SMALL = (("network.hidden", 8), ("stream.batch_size", 16), ("eval.batch_size", 10))
@@ -19,6 +20,8 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def few_images(monkeypatch):
+  """Eager alone, but for one test: compiling takes most of a minute."""
+  monkeypatch.setattr(peer, "RUNS", {measuring.EAGER: "eager"})
   monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
   monkeypatch.setattr(cases, "_FEWER", 1_600)
 
@@ -37,10 +40,20 @@ def test_training_has_a_ratio_for_every_form(config):
 def test_both_memory_formats_of_images_are_timed(network):
   case = cases.Training("tiny", f"cifar10.py{network}", 1, SMALL)
   row = training.measure(case, PYTHON, rounds=1)
-  assert len(row["formats"]) == 2 * len(peer.FORMS)
+  assert len(row["ways"]) == 2 * len(peer.FORMS)
 
 
 def test_inference_has_a_ratio_for_every_form():
   case = cases.Inference("tiny", "cifar100.py:fixed", "plain", 2, 1, SMALL)
   row = inference.measure(case, PYTHON, rounds=1)
   assert set(peer.FORMS) < set(row["ratio"])
+
+
+@pytest.mark.parametrize("work", ["training", "inference"])
+def test_compiled_steps_are_made_or_said_to_fail(work, monkeypatch):
+  monkeypatch.setattr(peer, "RUNS", {measuring.COMPILED: "compiled"})
+  setup = cases.make_training(cases.Training("tiny", "permmnist.py", 1, SMALL))
+  with ExitStack() as until:
+    found, failed = peer.start(PYTHON, setup, work, 1, until, forms=("shared",))
+    assert [*found, *failed] == ["shared+compiled"]
+    assert all(one() > 0 for one in found.values())

@@ -16,7 +16,7 @@ from ebmjax.networks.cifar100 import NormTrunk, save_trunk
 from ebmjax.types import Dataset
 from ebmjax.validation import resolve
 
-_CONFIGS = Path(__file__).parents[2] / "configs"
+CONFIGS = Path(__file__).parents[2] / "configs"
 _TRAIN_IMAGES = {"mnist": 20_000}  # of other sets fewer: their images are larger
 _FEWER = 5_000
 
@@ -47,37 +47,77 @@ TRAINING = (
   Training("EBM split MNIST", "splitmnist.py", 500),
   Training("SBC split MNIST", "splitmnist.py:sbc", 500),
   Training("EBM split MNIST, boundary-free", "splitmnist.py:boundary_free", 300),
+  Training("SBC split MNIST, boundary-free", "splitmnist.py:boundary_free,sbc", 300),
   Training("EBM permuted MNIST", "permmnist.py", 200),
   Training("SBC permuted MNIST", "permmnist.py:sbc", 200),
   Training("EBM permuted MNIST, boundary-free", "permmnist.py:boundary_free", 100),
+  Training("SBC permuted MNIST, boundary-free", "permmnist.py:boundary_free,sbc", 100),
   Training("EBM CIFAR-10", "cifar10.py", 20),
   Training("SBC CIFAR-10", "cifar10.py:sbc", 20),
+  Training("EBM CIFAR-10, boundary-free", "cifar10.py:boundary_free", 20),
+  Training("SBC CIFAR-10, boundary-free", "cifar10.py:boundary_free,sbc", 20),
   Training("EBM CIFAR-100, fixed statistics", "cifar100.py:fixed", 50),
   Training("SBC CIFAR-100, fixed statistics", "cifar100.py:fixed,sbc", 50),
   Training("EBM CIFAR-100, batch statistics", "cifar100.py", 30),
   Training("SBC CIFAR-100, batch statistics", "cifar100.py:sbc", 30),
+  Training("EBM CIFAR-100, boundary-free", "cifar100.py:boundary_free", 30),
+  Training("SBC CIFAR-100, boundary-free", "cifar100.py:boundary_free,sbc", 30),
 )
 
 INFERENCE = (
   Inference("Inference, split MNIST", "splitmnist.py", "sbc", 50, 50),
+  Inference(
+    "Inference, split MNIST, boundary-free",
+    "splitmnist.py:boundary_free",
+    "sbc",
+    50,
+    50,
+  ),
   Inference("Inference, CIFAR-10", "cifar10.py", "sbc", 10, 10),
+  Inference("Inference, permuted MNIST, and the SBC", "permmnist.py", "sbc", 50, 50),
+  Inference("Inference, CIFAR-100, and the SBC", "cifar100.py:fixed", "sbc", 50, 50),
   Inference("Inference, permuted MNIST", "permmnist.py", "plain", 50, 3),
+  Inference(
+    "Inference, permuted MNIST, boundary-free",
+    "permmnist.py:boundary_free",
+    "plain",
+    3,
+    2,
+  ),
   Inference("Inference, CIFAR-100", "cifar100.py:fixed", "plain", 50, 2),
 )
 
 
-def make_training(case: Training) -> Setup:
+def quick(case: Any) -> Any:
+  """Returns a case of either kind with a tenth of its work in a round."""
+  amounts = [
+    name for name in ("steps", "blocks", "rival_blocks") if name in case._fields
+  ]
+  return case._replace(**{name: -(-getattr(case, name) // 10) for name in amounts})
+
+
+def make_training(case: Training, seeds: int = 1, driver: str = "auto") -> Setup:
   """Returns the parts of the case's run, its first task as long as a round."""
-  config = _load(case.config, case.changes)
+  config = load(case.config, case.changes)
   config.stream.iterations = case.steps
-  return _make(config, test_images=0)
+  config.seeds = seeds
+  return make(config, noise(config.data.name), driver)
+
+
+def make_evaluation(case: Training) -> Setup:
+  """Returns the parts of the case's run, with as many test images as the real set."""
+  config = load(case.config, case.changes)
+  config.stream.iterations = 1
+  test_images = DATASETS[config.data.name].test.size
+  return make(config, noise(config.data.name, test=test_images))
 
 
 def make_inference(case: Inference, variants: str = "") -> Setup:
   """Returns the parts of the case's run, with test images for a round of ours."""
-  config = _load(_with(case.config, variants), case.changes)
+  config = load(_with(case.config, variants), case.changes)
   config.stream.iterations = 1
-  return _make(config, test_images=case.blocks * config.eval.batch_size)
+  test_images = case.blocks * config.eval.batch_size
+  return make(config, noise(config.data.name, test=test_images))
 
 
 def _with(chosen: str, variants: str) -> str:
@@ -86,22 +126,23 @@ def _with(chosen: str, variants: str) -> str:
   return f"{chosen}{',' if ':' in chosen else ':'}{variants}"
 
 
-def _load(chosen: str, changes: Changes) -> ConfigDict:
-  config = cli.load(str(_CONFIGS / chosen))
+def load(chosen: str, changes: Changes = ()) -> ConfigDict:
+  """Returns the configuration of a file of configs/ with its variants, changed."""
+  config = cli.load(str(CONFIGS / chosen))
   config.update_from_flattened_dict(dict(changes))
   return config
 
 
-def _make(config: ConfigDict, *, test_images: int) -> Setup:
-  dataset = _noise(config.data.name, test_images)
-  driver = runner.choose_driver("auto", jax.default_backend())
+def make(config: ConfigDict, dataset: Dataset, driver: str = "auto") -> Setup:
+  """Returns the parts of a run of `config`; its trunk has random weights."""
+  driver = runner.choose_driver(driver, jax.default_backend())
   with tempfile.TemporaryDirectory() as folder:
     if config.network.trunk == "conv5":
-      config.network.pretrained = str(_random_trunk(Path(folder)))
+      config.network.pretrained = str(write_trunk(Path(folder)))
     return make_setup(resolve(config), dataset, driver)
 
 
-def _random_trunk(folder: Path) -> Path:
+def write_trunk(folder: Path) -> Path:
   """Returns the file, in `folder`, of a trunk that was never trained."""
   variables = jax.jit(NormTrunk().init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
   path = folder / "trunk.npz"
@@ -109,17 +150,18 @@ def _random_trunk(folder: Path) -> Path:
   return path
 
 
-def _noise(name: str, test_images: int) -> Dataset:
+def noise(name: str, train: int = 0, test: int = 0, classes: int = 0) -> Dataset:
   """Returns random images of the set's shape, all classes equally often.
 
-  There is at least one test image a class: a stream wants them.
+  Without numbers it has few training images, one test image a class (a stream wants
+  them), and the set's own classes.
   """
   info, rng = DATASETS[name], np.random.default_rng(0)
+  classes = classes or info.num_classes
 
   def draw(count: int) -> tuple[np.ndarray, np.ndarray]:
     x = rng.integers(0, 256, (count, *info.image_shape), dtype=np.uint8)
-    return x, np.arange(count, dtype=np.int32) % info.num_classes
+    return x, np.arange(count, dtype=np.int32) % classes
 
-  train = draw(_TRAIN_IMAGES.get(name, _FEWER))
-  test = draw(max(test_images, info.num_classes))
-  return Dataset(name, "noise", False, *train, *test, info.num_classes)
+  drawn = draw(train or _TRAIN_IMAGES.get(name, _FEWER)), draw(max(test, classes))
+  return Dataset(name, "noise", False, *drawn[0], *drawn[1], classes)

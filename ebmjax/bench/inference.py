@@ -36,12 +36,15 @@ def measure(case: Inference, peer_python: str | None, rounds: int) -> Row:
     pair = {"ebm": ours(setup, case.blocks), "sbc": ours(other, case.rival_blocks)}
     return make_time_row(case.name, interleave(pair, rounds))
   with ExitStack() as until:
-    runners = {OURS: ours(setup, case.blocks)}
+    runners, failed = {OURS: ours(setup, case.blocks)}, list[str]()
     for form in peer.FORMS:
       runners[f"plain_{form}"] = plain(setup, case.rival_blocks, form)
     if peer_python:
-      runners |= peer.start(peer_python, setup, "inference", case.rival_blocks, until)
-    return make_row(case.name, interleave(runners, rounds))
+      others, failed = peer.start(
+        peer_python, setup, "inference", case.rival_blocks, until
+      )
+      runners |= others
+    return make_row(case.name, interleave(runners, rounds), failed)
 
 
 def ours(setup: Setup, blocks: int) -> Rate:
@@ -100,24 +103,26 @@ def _dense(layer: PyTree, x: Array) -> Array:
 def _timed(
   setup: Setup, blocks: int, energies: Energies, prepare: Callable[[PyTree], PyTree]
 ) -> Rate:
-  """Returns a function that infers the labels of blocks of images, and its rate."""
+  """Returns a function that infers the labels of blocks of images for every seed.
+
+  Its rate counts images, each once for every seed.
+  """
   size = setup.config.eval.batch_size
   x = setup.test_images.x[: blocks * size].reshape(
     blocks, size, *setup.test_images.x.shape[1:]
   )
   states = runner.make_init(setup.learner, setup.driver)(setup.tables.key)
-  state = jax.tree.map(lambda leaf: leaf[0], states)
 
-  @jax.jit
-  def predict(state: PyTree, x: Array) -> Array:
+  def one(state: PyTree, x: Array) -> Array:
     ready = prepare(state)
     return lax.map(lambda block: jnp.argmin(energies(ready, block), axis=1), x)
 
-  predict(state, x).block_until_ready()  # compiles
+  predict = jax.jit(runner.over_seeds(one, setup.driver))
+  predict(states, x).block_until_ready()  # compiles
 
   def rate() -> float:
     begun = time.perf_counter()
-    predict(state, x).block_until_ready()
-    return blocks * size / (time.perf_counter() - begun)
+    predict(states, x).block_until_ready()
+    return len(setup.seeds) * blocks * size / (time.perf_counter() - begun)
 
   return rate

@@ -1,7 +1,7 @@
 """Rounds that alternate, and the figures made of them."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Rate = Callable[[], float]  # runs one round and returns its rate, per second
@@ -9,8 +9,10 @@ Rates = dict[str, list[float]]  # of every round, by what was timed
 Row = dict[str, Any]
 
 OURS = "ebmjax"
-# What the name of a peer ends in where its images have this memory format.
+# What is added to the name of a form: its images' memory format, and how it is run.
 CHANNELS_LAST = "+channels_last"
+EAGER = "+eager"
+COMPILED = "+compiled"
 
 
 def interleave(runners: dict[str, Rate], rounds: int) -> Rates:
@@ -27,13 +29,23 @@ def spread(values: list[float]) -> dict[str, float]:
   return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
-def make_row(case: str, rates: Rates) -> Row:
+def lasting(one_round: Rate, amount: float, seconds: float) -> Rate:
+  """Returns `one_round` as often as fills `seconds`; to the rate over all of them.
+
+  A round does `amount` of what its rate counts. One is run here to see how long it is.
+  """
+  times = max(1, round(seconds * one_round() / amount))
+  return lambda: statistics.harmonic_mean([one_round() for _ in range(times)])
+
+
+def make_row(case: str, rates: Rates, failed: Sequence[str] = ()) -> Row:
   """Returns rates, and ratios of ours to each other, of the strictest peers.
 
-  A form that was timed in two memory formats counts with the faster one; the row then
-  has the rates of all as `formats`, and lists where that format won as `channels_last`.
+  A form that was timed in several ways (memory formats, eager and compiled) counts with
+  the fastest; the row then has the rates of all as `ways`, those that could not be run
+  as `failed`, and which one won as `won`.
   """
-  chosen = _strictest(rates)
+  chosen = strictest(rates)
   ours = rates[OURS]
   row: Row = {
     "case": case,
@@ -45,11 +57,10 @@ def make_row(case: str, rates: Rates) -> Row:
       if form != OURS
     },
   }
-  if any(name.endswith(CHANNELS_LAST) for name in rates):
-    row["channels_last"] = [
-      form for form, name in chosen.items() if name.endswith(CHANNELS_LAST)
-    ]
-    row["formats"] = {name: spread(rates[name]) for name in rates if name != OURS}
+  if any("+" in name for name in rates):
+    row["won"] = {form: name for form, name in chosen.items() if "+" in name}
+    row["ways"] = {name: spread(rates[name]) for name in rates if "+" in name}
+    row["failed"] = list(failed)
   return row
 
 
@@ -65,11 +76,11 @@ def make_time_row(case: str, rates: Rates) -> Row:
   }
 
 
-def _strictest(rates: Rates) -> dict[str, str]:
+def strictest(rates: Rates) -> dict[str, str]:
   """Returns {form: name}: of every form the name with the highest median rate."""
   chosen: dict[str, str] = {}
   for name, values in rates.items():
-    form = name.removesuffix(CHANNELS_LAST)
+    form = name.partition("+")[0]
     best = rates[chosen.setdefault(form, name)]
     if statistics.median(values) > statistics.median(best):
       chosen[form] = name

@@ -1,18 +1,27 @@
-"""PyTorch processes that take their turn on request (launch/torch_peer.py)."""
+"""PyTorch processes that take their turn on request (launch/torch_peer)."""
 
+import importlib.util
 import math
+import os
 import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from ebmjax.bench.measuring import CHANNELS_LAST, Rate
+from ebmjax.bench.measuring import CHANNELS_LAST, COMPILED, EAGER
 from ebmjax.errors import UserError
 from ebmjax.machine import Setup
 from ebmjax.networks import caches_features
 
-_SCRIPT = Path(__file__).parents[2] / "launch" / "torch_peer.py"
+_ROOT = Path(__file__).parents[2]
 # How a PyTorch user may write it: the released code's way, and the lean one.
 FORMS = ("pass_per_label", "shared")
+RUNS = {EAGER: "eager", COMPILED: "compiled"}
+VARIABLE = "EBMJAX_TORCH_PYTHON"
+
+
+class CompileError(Exception):
+  """The peer could not compile its step."""
 
 
 class Peer:
@@ -22,19 +31,30 @@ class Peer:
   """
 
   def __init__(self, python: str, flags: dict[str, str], steps: int) -> None:
+    given = [f"--{name}={value}" for name, value in flags.items()]
     self._process = subprocess.Popen(
-      [python, str(_SCRIPT), *(f"--{name}={value}" for name, value in flags.items())],
+      [python, "-m", "launch.torch_peer", *given],
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       text=True,
+      cwd=_ROOT,
     )
     self._steps = steps
-    in_images = flags["work"] == "inference"
-    self._amount = steps * (int(flags["batch"]) if in_images else 1)
-    self._ask(None)  # it says when it is ready
+    self._in_images = flags["work"] == "inference"
+    self._batch = int(flags["batch"])
+    state, *details = self._ask(None).split()  # it says when it is ready
+    if state == "failed":
+      self.close()
+      raise CompileError(" ".join(details))
 
   def __call__(self) -> float:
-    return self._amount / float(self._ask(f"{self._steps}\n"))
+    seconds = float(self._ask(f"{self._steps}\n"))
+    return self._steps * (self._batch if self._in_images else 1) / seconds
+
+  def last(self, seconds: float) -> None:
+    """Makes later calls last about so long, after one call to find how many steps."""
+    each = float(self._ask(f"{self._steps}\n")) / self._steps
+    self._steps = max(1, round(seconds / each))
 
   def close(self) -> None:
     """Ends the process."""
@@ -55,25 +75,53 @@ class Peer:
     return answer
 
 
-def start(
-  python: str, setup: Setup, work: str, steps: int, until: ExitStack
-) -> dict[str, Rate]:
-  """Returns the peers of a setup by form, alive as long as `until` is open.
+def find_python(named: str) -> str:
+  """Returns the interpreter of --peer=PYTHON; `torch` looks for one that has torch."""
+  if named != "torch":
+    return named
+  if python := os.environ.get(VARIABLE):
+    return python
+  if importlib.util.find_spec("torch"):
+    return sys.executable
+  raise UserError(
+    f"--peer=torch finds no PyTorch: this Python has none, and {VARIABLE} is unset; "
+    "set it to a Python that has torch, or give that Python as --peer=PYTHON."
+  )
 
-  Where images come in, every form is there in both of PyTorch's memory formats.
+
+def start(
+  python: str,
+  setup: Setup,
+  work: str,
+  steps: int,
+  until: ExitStack,
+  forms: tuple[str, ...] = FORMS,
+) -> tuple[dict[str, Peer], list[str]]:
+  """Returns the peers of a setup by name, alive as long as `until` is open.
+
+  Every form is there eager and compiled, and, where images come in, in both of
+  PyTorch's memory formats. The names of those that cannot be compiled come second.
   """
   flags = describe(setup, work)
   formats = {"": "contiguous"}
   if flags["trunk"] != "none":
     formats[CHANNELS_LAST] = "channels_last"
-  peers: dict[str, Rate] = {}
-  for form in FORMS:
+  peers: dict[str, Peer] = {}
+  failed: list[str] = []
+  for form in forms:
     for ending, memory_format in formats.items():
-      own = {"form": form, "memory-format": memory_format}
-      peer = Peer(python, flags | own, steps)
-      until.callback(peer.close)
-      peers[form + ending] = peer
-  return peers
+      for how, run in RUNS.items():
+        own = {"form": form, "memory-format": memory_format, "run": run}
+        name = form + ending + how
+        try:
+          peer = Peer(python, flags | own, steps)
+        except CompileError as error:
+          print(f"ebmjax: PyTorch cannot compile {name}: {error}", file=sys.stderr)
+          failed.append(name)
+          continue
+        until.callback(peer.close)
+        peers[name] = peer
+  return peers, failed
 
 
 def describe(setup: Setup, work: str) -> dict[str, str]:

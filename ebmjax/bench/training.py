@@ -11,7 +11,7 @@ from ebmjax.machine import Machine, Setup
 
 
 def ours(setup: Setup, steps: int) -> Rate:
-  """Returns a function that trains `steps` steps and returns how many a second."""
+  """Returns a function that trains all seeds `steps` steps, to seed-steps a second."""
   machine = Machine(setup)
   chunk = next(runner.chunks(setup.stream, 0, steps, steps))
   machine.train(chunk)  # compiles
@@ -19,7 +19,7 @@ def ours(setup: Setup, steps: int) -> Rate:
   def rate() -> float:
     begun = time.perf_counter()
     machine.train(chunk)
-    return steps / (time.perf_counter() - begun)
+    return len(setup.seeds) * steps / (time.perf_counter() - begun)
 
   return rate
 
@@ -28,7 +28,8 @@ def measure(case: Training, peer_python: str | None, rounds: int) -> Row:
   """Returns the case's rates in steps per second, and the ratios of its rounds."""
   setup = make_training(case)
   with ExitStack() as until:
-    runners = {OURS: ours(setup, case.steps)}
+    runners, failed = {OURS: ours(setup, case.steps)}, list[str]()
     if peer_python:
-      runners |= peer.start(peer_python, setup, "training", case.steps, until)
-    return make_row(case.name, interleave(runners, rounds))
+      others, failed = peer.start(peer_python, setup, "training", case.steps, until)
+      runners |= others
+    return make_row(case.name, interleave(runners, rounds), failed)

@@ -1,0 +1,31 @@
+"""Times several seeds in one process, with every driver."""
+
+from ebmjax import runner
+from ebmjax.bench import training
+from ebmjax.bench.cases import Training, make_training
+from ebmjax.bench.measuring import OURS, Rate, Row, interleave, make_row
+
+SEEDS = (4, 10)  # beside one
+
+
+def measure(case: Training, rounds: int) -> Row:
+  """Returns seed-steps per second, and their ratios to those of one seed alone.
+
+  A round has the same number of seed-steps, however many seeds there are.
+  """
+  alone = make_training(case)
+  runners: dict[str, Rate] = {OURS: training.ours(alone, case.steps)}
+  for seeds in SEEDS:
+    part = case._replace(steps=max(case.steps // seeds, 1))
+    for driver in runner.DRIVERS:
+      if driver != "auto":
+        setup = make_training(part, seeds, driver)
+        runners[f"{seeds} seeds, {driver}"] = training.ours(setup, part.steps)
+  rates = interleave(runners, rounds)
+  row = make_row(case.name, rates)
+  # make_row has how much slower the others are; the gain of a sweep is the inverse.
+  row["ratio"] = {
+    name: {"median": 1 / s["median"], "min": 1 / s["max"], "max": 1 / s["min"]}
+    for name, s in row["ratio"].items()
+  }
+  return row
