@@ -1,6 +1,7 @@
 """Evaluates R learners on the whole test set, one task at a time."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,14 +10,18 @@ import numpy as np
 from jax import Array, lax
 
 from ebmjax.mesh import ONE_DEVICE, Layout
-from ebmjax.runner import Images, SeedTables, over_seeds, permuted
+from ebmjax.runner import CompilerOptions, Images, SeedTables, over_seeds, permuted
 from ebmjax.types import Evaluation, Learner, PyTree
 
 Counts = dict[str, Array]
 
 
 def make_evaluate(
-  learner: Learner, driver: str, block: int, layout: Layout = ONE_DEVICE
+  learner: Learner,
+  driver: str,
+  block: int,
+  layout: Layout = ONE_DEVICE,
+  options: CompilerOptions = None,
 ) -> Callable[..., Counts]:
   """Returns evaluate(states, tables, images, task, candidates [C]) -> counts [R, ...].
 
@@ -45,7 +50,7 @@ def make_evaluate(
 
   run = over_seeds(one, driver, layout)
 
-  @jax.jit
+  @partial(jax.jit, compiler_options=options)
   def evaluate(
     states: PyTree, tables: SeedTables, images: Images, task: Array, candidates: Array
   ) -> Counts:

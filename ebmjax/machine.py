@@ -36,6 +36,7 @@ class Setup(NamedTuple):
   learner: Learner
   driver: str
   layout: Layout
+  options: runner.CompilerOptions
   class_names: tuple[str, ...]
 
 
@@ -67,6 +68,7 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
     ),
     driver=driver,
     layout=layout,
+    options=networks.compiler_options(config.network),
     class_names=tasks.names,
   )
 
@@ -138,13 +140,13 @@ class Machine:
 
   def __init__(self, setup: Setup) -> None:
     config, learner, driver = setup.config, setup.learner, setup.driver
-    layout = setup.layout
+    layout, options = setup.layout, setup.options
     self._setup, self._tables = setup, layout.put_seeds(setup.tables)
     self._boundary_free = config.stream.setting != "boundary_aware"
-    self._train = runner.make_train(learner, make_view(config), driver, layout)
-    self._consolidate = runner.make_consolidate(learner, driver, layout)
+    self._train = runner.make_train(learner, make_view(config), driver, layout, options)
+    self._consolidate = runner.make_consolidate(learner, driver, layout, options)
     self._evaluate = evaluation.make_evaluate(
-      learner, driver, config.eval.batch_size, layout
+      learner, driver, config.eval.batch_size, layout, options
     )
     self.states: PyTree = runner.make_init(learner, driver, layout)(self._tables.key)
 

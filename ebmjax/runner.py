@@ -20,6 +20,7 @@ from ebmjax.streams import Stream
 from ebmjax.types import Batch, Learner, PyTree, TaskView
 
 DRIVERS = ("auto", "map", "vmap")
+CompilerOptions = dict[str, str] | None  # of XLA; None: its own choice
 _INIT, _STEP, _CONSOLIDATE, _AUGMENT = range(4)  # tags: one use of a seed's key each
 
 
@@ -134,7 +135,11 @@ def make_init(
 
 
 def make_train(
-  learner: Learner, view: View, driver: str, layout: Layout = ONE_DEVICE
+  learner: Learner,
+  view: View,
+  driver: str,
+  layout: Layout = ONE_DEVICE,
+  options: CompilerOptions = None,
 ) -> Callable[..., tuple[PyTree, dict[str, Array]]]:
   """Returns train(states, tables, images, chunk) -> (states, metrics [R, S])."""
 
@@ -162,7 +167,7 @@ def make_train(
 
   run = over_seeds(one, driver, layout)
 
-  @partial(jax.jit, donate_argnums=0)
+  @partial(jax.jit, donate_argnums=0, compiler_options=options)
   def train(states: PyTree, tables: SeedTables, images: Images, chunk: Chunk) -> Any:
     seeds = (states, tables, chunk.rows, chunk.tasks, chunk.horizon)
     return run(seeds, (images, chunk.step, chunk.active))
@@ -171,7 +176,10 @@ def make_train(
 
 
 def make_consolidate(
-  learner: Learner, driver: str, layout: Layout = ONE_DEVICE
+  learner: Learner,
+  driver: str,
+  layout: Layout = ONE_DEVICE,
+  options: CompilerOptions = None,
 ) -> Callable[..., PyTree]:
   """Returns consolidate(states, tables, images, task) -> states, at a boundary."""
 
@@ -195,7 +203,7 @@ def make_consolidate(
 
   run = over_seeds(one, driver, layout)
 
-  @partial(jax.jit, donate_argnums=0)
+  @partial(jax.jit, donate_argnums=0, compiler_options=options)
   def consolidate(
     states: PyTree, tables: SeedTables, images: Images, task: Array
   ) -> PyTree:

@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import losses
+from ebmjax import cli, losses, networks
 from ebmjax.networks.cifar10 import POSITIONS, ClassifierConv, EnergyConv
-from ebmjax.networks.conv import conv2d, max_pool
+from ebmjax.networks.conv import COMPILER_OPTIONS, conv2d, max_pool
 from ebmjax.types import num_params
 from tests.golden import GOLDEN, assert_gradients, golden_tensors
+from tests.helpers import ROOT
 
 NAME = "cifar10_end_softmax"
 
@@ -151,3 +152,19 @@ def test_energies_and_gradients_do_not_depend_on_the_form(position):
   one, two = grad(variables, native), grad(variables, blocked)
   for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
     np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ("chosen", "form", "wanted"),
+  [
+    ("cifar10.py", "auto", COMPILER_OPTIONS),
+    ("cifar10.py", "native", None),
+    ("cifar100.py", "blocked", COMPILER_OPTIONS),
+    ("cifar100.py:fixed", "auto", None),  # features are cached: nothing convolves
+    ("splitmnist.py", "auto", None),
+  ],
+)
+def test_only_programs_with_blocked_convolutions_have_options(chosen, form, wanted):
+  network = cli.load(str(ROOT / "configs" / chosen)).network
+  network.conv_form = form
+  assert networks.compiler_options(network) == wanted

@@ -38,7 +38,9 @@ def measure(case: Training, rounds: int) -> Row:
 def make(setup: Setup) -> Callable[[list[int]], None]:
   """Returns evaluate(tasks), which ends when the counts of all of them are at hand."""
   block = setup.config.eval.batch_size
-  run = evaluation.make_evaluate(setup.learner, setup.driver, block)
+  run = evaluation.make_evaluate(
+    setup.learner, setup.driver, block, options=setup.options
+  )
   states = runner.make_init(setup.learner, setup.driver)(setup.tables.key)
   num_tasks, num_classes = setup.stream.classes.shape[1:]
   candidates = jnp.ones(num_classes, bool)

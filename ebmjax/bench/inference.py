@@ -21,6 +21,7 @@ from ebmjax.bench.measuring import (
   make_time_row,
 )
 from ebmjax.machine import Setup
+from ebmjax.mesh import ONE_DEVICE
 from ebmjax.networks import Normalise
 from ebmjax.networks.gates import normalise
 from ebmjax.types import PyTree
@@ -117,7 +118,8 @@ def _timed(
     ready = prepare(state)
     return lax.map(lambda block: jnp.argmin(energies(ready, block), axis=1), x)
 
-  predict = jax.jit(runner.over_seeds(one, setup.driver))
+  run = runner.over_seeds(one, setup.driver, ONE_DEVICE)
+  predict = jax.jit(run, compiler_options=setup.options)
   predict(states, x).block_until_ready()  # compiles
 
   def rate() -> float:

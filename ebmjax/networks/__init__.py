@@ -12,6 +12,7 @@ from jax import Array
 from ebmjax.networks.capacity import CapacityEnergy
 from ebmjax.networks.cifar10 import ClassifierConv, EnergyConv
 from ebmjax.networks.cifar100 import FEATURES, NormTrunk, load_trunk
+from ebmjax.networks.conv import COMPILER_OPTIONS, is_blocked
 from ebmjax.networks.kept import kept_units, widest
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
 from ebmjax.networks.normalisation import Noise, Normalise, Preparation
@@ -29,6 +30,7 @@ __all__ = [
   "Noise",
   "Normalise",
   "caches_features",
+  "compiler_options",
   "compute_features",
   "from_module",
   "make",
@@ -78,6 +80,15 @@ def make(
 def caches_features(config: Any) -> bool:
   """Returns whether the trunk never changes: its features then stand for images."""
   return config.trunk == "conv5" and config.conv == "fixed_statistics"
+
+
+def compiler_options(config: Any) -> dict[str, str] | None:
+  """Returns what programs with the network should be compiled with; None: as usual."""
+  convolves = config.trunk in ("conv4", "conv5") and not caches_features(config)
+  on_cpu = jax.default_backend() == "cpu"
+  return (
+    COMPILER_OPTIONS if convolves and on_cpu and is_blocked(config.conv_form) else None
+  )
 
 
 def compute_features(

@@ -1,11 +1,11 @@
 """3x3 convolutions and 2x2 pooling, in the form that is fast on the backend.
 
-On GPU and TPU the native convolution and its gradients are right. On a CPU, XLA has a
-fast path for a padded convolution alone: one without padding is far slower, and inside
-a loop the gradient of the kernel falls back to naive code. The blocked form therefore
-pads and crops, writes the gradient of the input as another padded convolution, and that
-of the kernel as matrix products over patches of a few images at a time, which stay in
-the cache. Both forms are tested equal.
+On GPU and TPU the native convolution and its gradients are right. On a CPU, inside a
+loop, XLA falls back to naive code for the gradients. The blocked form therefore writes
+that of the input as a plain convolution, and that of the kernel as convolutions over a
+few images at a time, which stay in the cache. Both forms are tested equal. It is fast
+with `COMPILER_OPTIONS` only: they leave convolutions to Eigen, where XLA's other
+library of kernels (YNN) takes up to nine times as long for one without padding.
 """
 
 import math
@@ -21,7 +21,8 @@ from ebmjax.networks import initialisers
 
 CONV_FORMS = ("auto", "native", "blocked")
 _SIDE = 3
-_BLOCK = 8  # images whose patches are made at a time
+_BLOCK = 8  # images that a kernel's gradient takes at a time
+COMPILER_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
 class Conv(nn.Module):
@@ -45,7 +46,7 @@ class Conv(nn.Module):
     )
     out = conv2d(x, kernel, stride=self.stride, padding=self.padding, form=self.form)
     # A bias moves all four alike, so it can wait until they are one.
-    return (max_pool(out) if pool else out) + bias[None, None, None, :]
+    return _add_bias(max_pool(out) if pool else out, bias)
 
 
 def conv2d(
@@ -79,6 +80,25 @@ def in_halves(layers: Callable[[Array], Array], x: Array, form: str) -> Array:
   if not is_blocked(form) or len(x) < 2 * _BLOCK or len(x) % 2:
     return layers(x)
   return jnp.concatenate([layers(half) for half in jnp.split(x, 2)])
+
+
+@jax.custom_vjp
+def _add_bias(x: Array, bias: Array) -> Array:
+  return x + bias[None, None, None, :]
+
+
+def _bias_forward(x: Array, bias: Array) -> tuple[Array, None]:
+  return _add_bias(x, bias), None
+
+
+def _bias_backward(kept: None, g: Array) -> tuple[Array, Array]:
+  del kept
+  rows = g.reshape(-1, g.shape[-1])
+  # As a product, because a CPU sums over rows several times more slowly.
+  return g, (jnp.ones((1, len(rows)), g.dtype) @ rows)[0]
+
+
+_add_bias.defvjp(_bias_forward, _bias_backward)
 
 
 @jax.custom_vjp
@@ -137,68 +157,50 @@ def _native(x: Array, kernel: Array, stride: int, padding: int) -> Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def _blocked(x: Array, kernel: Array, stride: int, padding: int) -> Array:
-  if padding:
-    return _native(x, kernel, stride, 1)
-  return _native(x, kernel, 1, 1)[:, 1:-1:stride, 1:-1:stride]
+  return _native(x, kernel, stride, padding)
 
 
 def _blocked_forward(
   x: Array, kernel: Array, stride: int, padding: int
 ) -> tuple[Array, tuple[Array, Array]]:
-  return _blocked(x, kernel, stride, padding), (x, kernel)
+  return _native(x, kernel, stride, padding), (x, kernel)
 
 
 def _blocked_backward(
   stride: int, padding: int, kept: tuple[Array, Array], g: Array
 ) -> tuple[Array, Array]:
   x, kernel = kept
-  # Back on the grid of the convolution with stride 1 and padding 1.
-  first = 1 - padding
+  # On the grid of the convolution with stride 1: zeros where the stride passed over.
   after = [
-    full - first - stride * (out - 1) - 1
+    full + 2 * padding - _SIDE - stride * (out - 1)
     for full, out in zip(x.shape[1:3], g.shape[1:3], strict=True)
   ]
-  spread = [(first, last, stride - 1) for last in after]
+  spread = [(0, last, stride - 1) for last in after]
   full = lax.pad(g, jnp.zeros((), g.dtype), [(0, 0, 0), *spread, (0, 0, 0)])
   turned = jnp.flip(kernel, (0, 1)).swapaxes(2, 3)
-  return _native(full, turned, 1, 1), _kernel_gradient(x, g, stride, padding)
+  return _native(full, turned, 1, 2 - padding), _kernel_gradient(x, full, padding)
 
 
 _blocked.defvjp(_blocked_forward, _blocked_backward)
 
 
-def _kernel_gradient(x: Array, g: Array, stride: int, padding: int) -> Array:
+def _kernel_gradient(x: Array, g: Array, padding: int) -> Array:
   """Returns [3, 3, I, O] of x [B, H, W, I] and the output's gradient g [B, H', W', O].
 
-  The product is taken as [O, N] x [N, 9 I]: with the long side last it runs at twice
-  the speed of its transpose.
+  A convolution in which inputs take the place of images, images that of channels, and g
+  is the kernel. Its transposes are written out and held by barriers: XLA would fold
+  them into a convolution that it has only naive code for inside a loop.
   """
-  inputs, outputs = x.shape[-1], g.shape[-1]
-  block = math.gcd(len(x), _BLOCK)
 
   def add(total: Array, rows: tuple[Array, Array]) -> tuple[Array, None]:
-    patches = _patches(rows[0], stride, padding).reshape(-1, 9 * inputs)
-    return total + rows[1].reshape(-1, outputs).T @ patches, None
+    turned = (rows[0].transpose(3, 1, 2, 0), rows[1].transpose(1, 2, 0, 3))
+    images, kernel = lax.optimization_barrier(turned)
+    found = _native(images, kernel, 1, padding)
+    return total + lax.optimization_barrier(found), None
 
   def in_blocks(a: Array) -> Array:
-    return a.reshape(-1, block, *a.shape[1:])
+    return a.reshape(-1, math.gcd(len(x), _BLOCK), *a.shape[1:])
 
-  start = jnp.zeros((outputs, 9 * inputs), g.dtype)
+  start = jnp.zeros((x.shape[-1], _SIDE, _SIDE, g.shape[-1]), g.dtype)
   total, _ = lax.scan(add, start, (in_blocks(x), in_blocks(g)))
-  return total.T.reshape(_SIDE, _SIDE, inputs, outputs)
-
-
-def _patches(x: Array, stride: int, padding: int) -> Array:
-  """Returns [B, H', W', 9 I]: the 3x3 neighbourhood of every position."""
-  x = jnp.pad(x, [(0, 0), (padding, padding), (padding, padding), (0, 0)])
-  height, width = ((side - _SIDE) // stride + 1 for side in x.shape[1:3])
-  shifted = [
-    x[
-      :,
-      i : i + stride * (height - 1) + 1 : stride,
-      j : j + stride * (width - 1) + 1 : stride,
-    ]
-    for i in range(_SIDE)
-    for j in range(_SIDE)
-  ]
-  return jnp.concatenate(shifted, axis=-1)
+  return total.transpose(1, 2, 0, 3)
