@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ml_collections import ConfigDict
 
-from ebmjax import data, streams
+from ebmjax import combinations, data, streams
 from ebmjax.augmentation import AUGMENTATIONS
 from ebmjax.buffers import QUOTAS
 from ebmjax.config import choices_sentence, lookup
@@ -68,7 +68,7 @@ def validate(config: ConfigDict) -> None:
         f"config.{key}={value!r} is out of range; give a number between {low:g} and "
         f"{high:g}."
       )
-  for broken, sentence in _combinations(config):
+  for broken, sentence in combinations.rules(config):
     if broken:
       raise ConfigError(sentence)
 
@@ -144,162 +144,3 @@ _BETWEEN = {
   "optimiser.b1": (-1e-9, 1.0),
   "optimiser.b2": (-1e-9, 1.0),
 }
-
-
-def _shares_by_class(config: ConfigDict) -> bool:
-  method = config.method
-  return method.name == "icarl" or (method.name == "er" and method.quota == "class")
-
-
-_AT_BOUNDARIES = ("ewc", "icarl")  # methods that consolidate there alone
-_PERIODIC = ("online_ewc", "si", "mas", "lwf", "er")  # also every so many steps
-
-
-def _combinations(config: ConfigDict) -> list[tuple[bool, str]]:
-  """Returns (broken, sentence) for every rule that spans several keys."""
-  setting = config.stream.setting
-  hidden = setting != "boundary_aware"
-  method, every = config.method.name, config.method.consolidate_every
-  pairs = config.objective == "joint_pairs"
-  info = data.DATASETS[config.data.name]
-  colour = len(info.image_shape) == 3
-  trunks = _trunks_for(info)
-  return [
-    (
-      hidden and config.negatives == "one_of_task",
-      "config.negatives='one_of_task' needs task boundaries, and "
-      f"config.stream.setting={setting!r} has none; use 'one_of_batch'.",
-    ),
-    (
-      hidden and config.stream.scenario == "task",
-      "config.stream.scenario='task' tells the learner its task, and "
-      f"config.stream.setting={setting!r} hides it; use 'boundary_aware'.",
-    ),
-    (
-      hidden and method in _AT_BOUNDARIES,
-      f"config.method.name={method!r} needs task boundaries, and "
-      f"config.stream.setting={setting!r} has none; use 'boundary_aware'.",
-    ),
-    (
-      hidden and method in _PERIODIC and not every,
-      f"config.method.name={method!r} would never consolidate with "
-      f"config.stream.setting={setting!r}; set config.method.consolidate_every, for "
-      "example to 100.",
-    ),
-    (
-      every > 0 and method not in _PERIODIC,
-      f"config.method.consolidate_every={every} means nothing to "
-      f"config.method.name={method!r}; set it to 0.",
-    ),
-    (
-      method == "icarl" and config.network.name != "sbc",
-      "config.method.name='icarl' trains sigmoid outputs of a classifier, not "
-      f"config.network.name={config.network.name!r}; use 'sbc'.",
-    ),
-    (
-      method in ("er", "icarl") and config.stream.scenario == "task",
-      f"config.method.name={method!r} mixes tasks in a batch, and "
-      "config.stream.scenario='task' sets only a task's own classes against each "
-      "other; use 'class'.",
-    ),
-    (
-      _shares_by_class(config) and config.stream.scenario == "domain",
-      f"config.method.name={method!r} keeps images of each class, and with "
-      "config.stream.scenario='domain' every task has all of them; use 'class', or "
-      "for replay config.method.quota='task'.",
-    ),
-    (
-      pairs != (config.negatives == "repaired"),
-      "config.objective='joint_pairs' and config.negatives='repaired' go together; "
-      "set both, or leave config.negatives='auto'.",
-    ),
-    (
-      config.objective == "ce" and not config.negatives.startswith("all_"),
-      f"config.objective='ce' normalises over many classes, not over "
-      f"{config.negatives!r}; use config.negatives='all_seen' or 'all_of_batch'.",
-    ),
-    (
-      config.network.trunk not in trunks,
-      f"config.network.trunk={config.network.trunk!r} does not fit the images of "
-      f"config.data.name={config.data.name!r}; use {' or '.join(trunks)}.",
-    ),
-    (
-      config.network.trunk == "conv5"
-      and config.network.conv != "finetune"
-      and not config.network.pretrained,
-      f"config.network.conv={config.network.conv!r} freezes the trunk, whose weights "
-      "must then be given as config.network.pretrained (an npz file).",
-    ),
-    (
-      config.network.trunk == "conv5"
-      and config.network.conv == "fixed_statistics"
-      and config.data.augment != "none",
-      "config.network.conv='fixed_statistics' computes the features once, which "
-      "config.data.augment forbids; set config.data.augment='none'.",
-    ),
-    (
-      config.data.augment != "none" and not colour,
-      f"config.data.augment={config.data.augment!r} is for colour images, not for "
-      f"{config.data.name!r}; use 'none'.",
-    ),
-    (
-      config.stream.name == "permuted" and config.stream.class_order == "random",
-      "config.stream.class_order='random' has no meaning for permuted tasks, which "
-      "all hold every class; use 'fixed'.",
-    ),
-    (
-      config.network.label_rows > 0 and config.network.trunk != "flat",
-      f"config.network.label_rows={config.network.label_rows} is for "
-      f"config.network.trunk='flat', not {config.network.trunk!r}; use 0.",
-    ),
-    (
-      0 < config.network.label_rows < info.num_classes,
-      f"config.network.label_rows={config.network.label_rows} is too small for the "
-      f"{info.num_classes} classes of config.data.name={config.data.name!r}; use 0 or "
-      f"at least {info.num_classes}.",
-    ),
-    (
-      config.data.validation > 0 and config.data.memorise,
-      f"config.data.validation={config.data.validation} holds images out of training, "
-      "and config.data.memorise=True scores on the training images; set one of them to "
-      "0 or False.",
-    ),
-    *(_generated(config) if info.generated else []),
-  ]
-
-
-def _trunks_for(info: data.DatasetInfo) -> tuple[str, ...]:
-  """Returns the trunks whose input an image of this data set can be."""
-  if info.generated:
-    return ("flat",)
-  return ("conv4", "conv5", "flat") if len(info.image_shape) == 3 else ("none",)
-
-
-def _generated(config: ConfigDict) -> list[tuple[bool, str]]:
-  """Returns (broken, sentence) for every rule of images that are not stored."""
-  name = f"config.data.name={config.data.name!r}"
-  return [
-    (
-      not config.data.memorise,
-      f"{name} has no labels but random ones, to be learned by heart; set "
-      "config.data.memorise=True.",
-    ),
-    (
-      config.data.images == 0,
-      f"{name} has as many images as are asked for; set config.data.images.",
-    ),
-    (
-      config.data.source != "auto",
-      f"{name} is generated and cannot be had from config.data.source="
-      f"{config.data.source!r}; use 'auto'.",
-    ),
-    (
-      config.data.augment != "none",
-      f"config.data.augment={config.data.augment!r} is for stored images, not for "
-      f"{name}; use 'none'.",
-    ),
-    (
-      config.stream.name == "permuted",
-      f"config.stream.name='permuted' is for grey images, not for {name}; use 'split'.",
-    ),
-  ]

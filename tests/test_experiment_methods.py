@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ebmjax import experiment
+from ebmjax.combinations import PERIODIC
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
-from ebmjax.validation import _PERIODIC
 from tests.helpers import PERMUTED, SPLIT, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -59,7 +59,7 @@ def test_on_the_energy_network(method, data_dir, tmp_path):
   assert results["average_accuracy"]["n"] == 1
 
 
-@pytest.mark.parametrize("method", [*_PERIODIC, "bgd"])
+@pytest.mark.parametrize("method", [*PERIODIC, "bgd"])
 def test_without_boundaries(method, data_dir, tmp_path):
   results = run(f"{SPLIT}:boundary_free,{method},sbc,smoke", data_dir, tmp_path)
   assert results["config"]["stream"]["setting"] == "boundary_free"
