@@ -17,6 +17,9 @@ ROOT = Path(__file__).parents[1]
 SPLIT = str(ROOT / "configs" / "splitmnist.py")
 PERMUTED = str(ROOT / "configs" / "permmnist.py")
 
+# What differs between two runs that did the same, in the facts of results.json.
+TIMINGS = ("wall_time", "steps_per_second", "seconds_to_first_chunk", "seconds")
+
 # On top of `:smoke`: seconds become fractions of a second.
 SMALL = {
   "stream.iterations": 12,

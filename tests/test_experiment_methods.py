@@ -9,13 +9,12 @@ from ebmjax import experiment
 from ebmjax.combinations import PERIODIC
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
-from tests.helpers import PERMUTED, SPLIT, make_config, read_results, write_idx
+from tests.helpers import PERMUTED, SPLIT, TIMINGS, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 BASELINES = [method for method in METHODS if method != "finetune"]
 ON_ENERGIES = [method for method in BASELINES if method != "icarl"]
-TIMINGS = ("wall_time", "steps_per_second", "seconds_to_first_chunk")
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from ebmjax.report import plots
 from ebmjax.validation import resolve
 from tests.helpers import (
   SPLIT,
+  TIMINGS,
   assert_same_bits,
   command,
   environment,
@@ -60,7 +61,7 @@ def base(tmp_path_factory) -> Path:
 
 def read_run(base: Path, workdir: Path, **changes: Any) -> Run:
   results = read_results(workdir)
-  for timing in ("wall_time", "steps_per_second", "seconds_to_first_chunk"):
+  for timing in TIMINGS:
     del results["facts"][timing]
   npz = sorted((workdir / "evaluations").glob("*.npz"))
   config = resolve(make_config(EBM, base / "data", **changes))
