@@ -25,12 +25,9 @@ def few_images(monkeypatch):
 @pytest.mark.parametrize(
   "config",
   [
-    "splitmnist.py:boundary_free",
     "permmnist.py",
     "cifar10.py",
-    "cifar100.py",
     "cifar100.py:fixed",
-    "cifar100.py:fixed,sbc",
   ],
 )
 def test_measures_a_case_and_prints_its_row(config):
