@@ -66,9 +66,15 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(cache: Path) -> dict[str, str]:
-  """Returns the variables of a child process, compiled programs going to `cache`."""
+  """Returns the variables of a child process, compiled programs going to `cache`.
+
+  They are compiled as with the fixture `quick_compilation`.
+  """
   path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-  return os.environ | {"PYTHONPATH": path, "JAX_COMPILATION_CACHE_DIR": str(cache)}
+  quick = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+  return (
+    os.environ | {"PYTHONPATH": path, "JAX_COMPILATION_CACHE_DIR": str(cache)} | quick
+  )
 
 
 def read_results(workdir: Path) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def test_pooling_s_gradient_goes_to_the_first_of_the_largest():
   np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("position", ["v1", "v2", "v3", "v4"])
+@pytest.mark.parametrize("position", ["v2", "v4"])
 def test_energies_and_gradients_do_not_depend_on_the_form(position):
   """A batch large enough to go in halves, and in several blocks."""
   x = jax.random.normal(jax.random.key(0), (32, 32, 32, 3))

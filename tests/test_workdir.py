@@ -25,6 +25,8 @@ from tests.helpers import (
   write_idx,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
 SBC = f"{SPLIT}:smoke,sbc"
 HOLD = """
 import fcntl, sys
