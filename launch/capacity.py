@@ -17,15 +17,16 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
 from ebmjax import atomic, cli
-from ebmjax.errors import ConfigError, UserError
+from ebmjax.errors import ConfigError
 from ebmjax.figures import capacity as curves
 from ebmjax.figures.capacity import MODELS, NETWORKS
 from ebmjax.report import drawing
+from ebmjax.terminal import Parser, answer
 
 CONFIG = Path(__file__).parents[1] / "configs" / "capacity.py"
 COLUMNS = (
@@ -48,20 +49,14 @@ def main(argv: Sequence[str]) -> int:
   """Returns the exit code of the command line `argv`, the program's name included."""
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
-  try:
+
+  def work() -> int:
     arguments, rest = _parser().parse_known_args(argv[1:])
     folder = study(_points(arguments, rest), arguments.workdir)
-  except UserError as error:
-    print(f"capacity: {error}", file=sys.stderr)
-    return 1
-  except KeyboardInterrupt:
-    print(
-      "capacity: interrupted; the same command goes on from the last checkpoint.",
-      file=sys.stderr,
-    )
-    return 130
-  print(f"Tables and figures: {folder}")
-  return 0
+    print(f"Tables and figures: {folder}")
+    return 0
+
+  return answer("capacity", work)
 
 
 def study(points: Sequence[Point], folder: Path) -> Path:
@@ -131,15 +126,8 @@ def _config(network: str, model: str, images: int, rest: list[str]) -> ConfigDic
   return cli.parse(["capacity", chosen, *rest, f"--config.data.images={images}"])[0]
 
 
-class _Parser(argparse.ArgumentParser):
-  """A parser whose complaints are errors of ours, told in one sentence."""
-
-  def error(self, message: str) -> NoReturn:
-    raise ConfigError(f"{message}; see --help.")
-
-
 def _parser() -> argparse.ArgumentParser:
-  parser = _Parser(
+  parser = Parser(
     prog="capacity",
     description=__doc__,
     usage="python -m launch.capacity [flags] [--config.KEY=VALUE ...]",

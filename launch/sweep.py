@@ -20,12 +20,13 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from ebmjax import atomic, cli
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.sweep import settings as sweeping
 from ebmjax.sweep import tables
+from ebmjax.terminal import Parser, answer
 
 if TYPE_CHECKING:
   from ebmjax.sweep.running import Loader
@@ -34,19 +35,13 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str]) -> int:
   """Returns the exit code of the command line `argv`, the program's name included."""
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
-  try:
+
+  def work() -> int:
     arguments, rest = _parser().parse_known_args(argv[1:])
     _sweep(arguments, _overrides(rest))
-  except UserError as error:
-    print(f"sweep: {error}", file=sys.stderr)
-    return 1
-  except KeyboardInterrupt:
-    print(
-      "sweep: interrupted; the same command goes on from the last checkpoint.",
-      file=sys.stderr,
-    )
-    return 130
-  return 0
+    return 0
+
+  return answer("sweep", work)
 
 
 def _sweep(arguments: argparse.Namespace, rest: list[str]) -> None:
@@ -145,15 +140,8 @@ def _overrides(rest: list[str]) -> list[str]:
   return rest
 
 
-class _Parser(argparse.ArgumentParser):
-  """A parser whose complaints are errors of ours, told in one sentence."""
-
-  def error(self, message: str) -> NoReturn:
-    raise ConfigError(f"{message}; see --help.")
-
-
 def _parser() -> argparse.ArgumentParser:
-  parser = _Parser(
+  parser = Parser(
     prog="sweep",
     description=__doc__,
     usage="python -m launch.sweep --config=FILE[:variants] --grid config.KEY=V,V "

@@ -5,7 +5,6 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from ebmjax import figures
 from ebmjax.config import choices_sentence
@@ -13,27 +12,27 @@ from ebmjax.errors import ConfigError, UserError
 from ebmjax.figures import FIGURES
 from ebmjax.figures.missing import folders_told, runs_of
 from ebmjax.figures.pooling import scan
+from ebmjax.terminal import Parser, answer
 
 
 def main(argv: Sequence[str]) -> int:
   """Returns the exit code of the command line `argv`, the program's name included."""
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
-  try:
+
+  def work() -> int:
     given = _parser().parse_args(argv[1:])
     for name in given.names:
       if name not in FIGURES:
         raise ConfigError(
           f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}"
         )
-    if not given.names:
-      print(listing(given.runs, given.allow_partial))
-      return 0
-  except UserError as error:
-    return _told(error)
-  except KeyboardInterrupt:
-    return 130
-  return _draw(given)
+    if given.names:
+      return _draw(given)
+    print(listing(given.runs, given.allow_partial))
+    return 0
+
+  return answer("figures", work)
 
 
 def listing(root: Path, allow_partial: bool = False) -> str:
@@ -59,29 +58,16 @@ def _draw(given: argparse.Namespace) -> int:
         name, given.runs, given.out, allow_partial=given.allow_partial
       )
     except UserError as error:
-      code = _told(error)
-    except KeyboardInterrupt:
-      return 130
+      code = 1
+      print(f"figures: {error}", file=sys.stderr)
     else:
       print(*paths, sep="\n")
   return code
 
 
-def _told(error: UserError) -> int:
-  print(f"figures: {error}", file=sys.stderr)
-  return 1
-
-
-class _Parser(argparse.ArgumentParser):
-  """A parser whose complaints are errors of ours, told in one sentence."""
-
-  def error(self, message: str) -> NoReturn:
-    raise ConfigError(f"{message}; see --help.")
-
-
 def _parser() -> argparse.ArgumentParser:
   names = "\n".join(f"  {name:<24}{spec.title}" for name, spec in FIGURES.items())
-  parser = _Parser(
+  parser = Parser(
     prog="figures",
     description=figures.__doc__,
     usage="python -m ebmjax.figures [NAME ...] [--runs=DIR] [--out=DIR]",

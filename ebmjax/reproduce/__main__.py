@@ -21,11 +21,12 @@ from types import FrameType
 
 from ebmjax import figures
 from ebmjax.config import choices_sentence, nearest
-from ebmjax.errors import ConfigError, UserError
+from ebmjax.errors import ConfigError
 from ebmjax.reproduce import commands, listing, markdown, store
 from ebmjax.reproduce.cells import Cell, all_cells, tables
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.running import Outcome, Session, Settings, read_ledger
+from ebmjax.terminal import answer
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,17 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
   given = _parse(arguments)
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
-  try:
-    return _act(given)
-  except UserError as error:
-    print(f"ebmjax: {error}", file=sys.stderr)
-    return 1
-  except KeyboardInterrupt:
-    print(
-      "ebmjax: interrupted; the same command goes on from the last checkpoint.",
-      file=sys.stderr,
-    )
-    return 130
+  return answer("ebmjax", lambda: _act(given))
 
 
 def _act(given: argparse.Namespace) -> int:
