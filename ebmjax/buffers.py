@@ -4,7 +4,17 @@ Two kinds. A `Buffer` is filled at task boundaries, when everything stored so fa
 owners: tasks, or classes) makes room for an equal share of what just ended. A
 `Reservoir` takes a stream as it comes, row by row, and holds at any time a uniform
 sample of all of it. Shapes never change: `taken` says how many slots are taken, always
-the first ones.
+the first ones. Five numbers offered to three slots, two drawn:
+
+>>> import jax, jax.numpy as jnp
+>>> from ebmjax import buffers
+>>> store = buffers.empty_reservoir(jax.ShapeDtypeStruct((), jnp.float32), budget=3)
+>>> x, y = jnp.arange(5.0), jnp.arange(5)
+>>> store = buffers.offer(store, jax.random.key(0), x, y)
+>>> int(store.taken), int(store.offered), bool((store.x == store.y).all())
+(3, 5, True)
+>>> buffers.draw(jax.random.key(1), store, 2).valid.tolist()
+[True, True]
 
 Shape letters: K slots, N rows; the rest as in `types`.
 """

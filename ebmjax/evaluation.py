@@ -91,7 +91,11 @@ def empty_counts(num_classes: int) -> Counts:
 
 
 def unit_range(energies: Array) -> Array:
-  """Returns energies [B, C] scaled to [0, 1] per image over all labels."""
+  """Returns energies [B, C] scaled to [0, 1] per image over all labels.
+
+  >>> unit_range(jnp.array([[1.0, 3.0, 2.0]])).tolist()
+  [[0.0, 1.0, 0.5]]
+  """
   low = jnp.min(energies, axis=1, keepdims=True)
   spread = jnp.max(energies, axis=1, keepdims=True) - low
   return (energies - low) / jnp.where(spread > 0, spread, 1.0)

@@ -3,6 +3,19 @@
 Every function maps (key, batch) to labels [B, K] and valid [B, K]; column 0 is the
 true label. Nothing loops or rejects: where a row has no other class to stand against
 its own, its negatives are marked invalid, and the losses pass over them.
+
+A batch of two rows, when classes 0 to 2 of four have been seen:
+
+>>> import jax, jax.numpy as jnp
+>>> from ebmjax import negatives
+>>> from ebmjax.types import Batch
+>>> y, seen = jnp.array([0, 2]), jnp.array([True, True, True, False])
+>>> batch = Batch(jnp.zeros((2, 4)), y, y * 0, seen, seen, jnp.int32(0))
+>>> labels, valid = negatives.all_of_batch(jax.random.key(0), batch)
+>>> labels.tolist()
+[[0, 0, 1, 2, 3], [2, 0, 1, 2, 3]]
+>>> valid.astype(int).tolist()
+[[1, 0, 0, 1, 0], [1, 1, 0, 0, 0]]
 """
 
 from collections.abc import Callable

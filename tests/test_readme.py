@@ -1,12 +1,19 @@
 """What the documentation shows runs."""
 
 import doctest
+import importlib
 import re
 from pathlib import Path
 
-from ebmjax import losses
+import pytest
 
 README = Path(__file__).parent.parent / "README.md"
+# Every module that shows an example.
+MODULES = sorted(
+  ".".join(path.relative_to(README.parent).with_suffix("").parts)
+  for path in (README.parent / "ebmjax").rglob("*.py")
+  if ">>> " in path.read_text()
+)
 
 
 def test_the_readme_s_loss_example_runs():
@@ -17,10 +24,16 @@ def test_the_readme_s_loss_example_runs():
   assert names["gradient"][:, 3].any()
 
 
-def test_docstring_examples():
-  found = doctest.testmod(losses)
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name):
+  found = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
   assert found.attempted > 0
   assert found.failed == 0
+
+
+def test_the_parts_that_others_import_show_an_example():
+  parts = ("buffers", "losses", "metrics", "negatives", "networks.gates")
+  assert {f"ebmjax.{part}" for part in parts} <= set(MODULES)
 
 
 def test_every_config_named_in_the_readme_exists():

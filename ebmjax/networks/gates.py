@@ -1,4 +1,16 @@
-"""Label conditioning: how the label's vector scales the features of the input."""
+"""Label conditioning: how the label's vector scales the features of the input.
+
+The factors of three labels over two features, and the features of one row under each:
+
+>>> import jax, jax.numpy as jnp
+>>> from ebmjax.networks.gates import LabelGate, gated_relu
+>>> gate = LabelGate(num_classes=3, features=2, normalisation="softmax", skip=False)
+>>> (s,), _ = gate.init_with_output(jax.random.key(0))
+>>> s.mean(axis=1).round(4)
+Array([1., 1., 1.], dtype=float32)
+>>> gated_relu(jnp.array([[[1.0, -1.0]]]), s[None]).shape
+(1, 3, 2)
+"""
 
 from typing import Any
 

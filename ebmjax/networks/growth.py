@@ -13,7 +13,21 @@ def add_classes(
 
   Whatever belongs to a new class (a row of the label's table, a mask, an output of a
   classifier) is drawn from `key` as at the start; everything else is carried over, so
-  that the energies of the old labels stay the same.
+  that the energies of the old labels stay the same:
+
+  >>> import jax, jax.numpy as jnp
+  >>> from ebmjax import networks
+  >>> from ebmjax.config import default
+  >>> spec, x = default().network, jnp.zeros((1, 28, 28), jnp.uint8)
+  >>> two, five = (
+  ...   networks.make(spec, input_shape=(28, 28), num_classes=n) for n in (2, 5)
+  ... )
+  >>> old = two.init(jax.random.key(0))
+  >>> new = add_classes(five, *old, jax.random.key(1))
+  >>> before, _ = two.energies(*old, x, jnp.arange(2))
+  >>> after, _ = five.energies(*new, x, jnp.arange(5))
+  >>> bool(jnp.allclose(before, after[:, :2])), after.shape
+  (True, (1, 5))
   """
   fresh = network.init(key)
   return jax.tree.map(_carry_over, (params, model_state), fresh)
