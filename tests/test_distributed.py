@@ -170,7 +170,7 @@ def test_two_processes_go_on_with_what_one_began(base, reference):
   workdir = Path(shutil.copytree(reference, base / "more"))
   (workdir / "results.json").unlink()
   shutil.rmtree(workdir / "checkpoints" / "24")
-  launcher = launch(base, workdir, devices=1)
+  launcher = launch(base, workdir, devices=2)
   _, stderr = launcher.communicate(timeout=LIMIT)
   assert launcher.returncode == 0, stderr
   assert "Going on from the checkpoint of step 20." in stderr

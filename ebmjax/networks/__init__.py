@@ -85,10 +85,9 @@ def caches_features(config: Any) -> bool:
 def compiler_options(config: Any) -> dict[str, str] | None:
   """Returns what programs with the network should be compiled with; None: as usual."""
   convolves = config.trunk in ("conv4", "conv5") and not caches_features(config)
+  slow_in_ynn = _is_masked(config) or (convolves and is_blocked(config.conv_form))
   on_cpu = jax.default_backend() == "cpu"
-  return (
-    COMPILER_OPTIONS if convolves and on_cpu and is_blocked(config.conv_form) else None
-  )
+  return COMPILER_OPTIONS if slow_in_ynn and on_cpu else None
 
 
 def compute_features(

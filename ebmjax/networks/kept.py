@@ -71,12 +71,25 @@ def _of_labels(params: PyTree, kept: PyTree, h: Array, labels: Array) -> Array:
 
   def one(label: Array) -> Array:
     inputs, outputs = kept["units"][0, label], kept["units"][1, label]
-    block = _at(second["kernel"], inputs[:, None], outputs[None, :])
+    block = _block(second["kernel"], inputs, outputs)
     a = _at(h, slice(None), inputs) @ block + _at(second["bias"], outputs)[None, :]
     energy = jax.nn.relu(a) @ _at(head["kernel"][:, 0], outputs) + head["bias"][0]
     return energy + kept["poison"][label]
 
   return jax.vmap(one, out_axes=1)(labels)
+
+
+def _block(kernel: Array, rows: Array, columns: Array) -> Array:
+  """Returns kernel[rows, columns] of all pairs; any number where one is out of range.
+
+  That number is multiplied by the zeros which h and the head have there. XLA writes the
+  index of every entry out; as one flat number without a check it costs the least.
+  """
+  rows = jnp.minimum(rows, kernel.shape[0] - 1)
+  columns = jnp.minimum(columns, kernel.shape[1] - 1)
+  flat = rows[:, None] * kernel.shape[1] + columns[None, :]
+  found = kernel.reshape(-1).at[flat]
+  return found.get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def _at(array: Array, *index: Array | slice) -> Array:
