@@ -125,11 +125,14 @@ def _told(error: Exception) -> str:
 
 def _value_of(name: str, argv: list[str]) -> str:
   """Returns the value of --name=VALUE or --name VALUE, or the empty string."""
+  found = []
   for i, argument in enumerate(argv):
     flag, equals, value = argument.partition("=")
     if flag in (f"--{name}", f"-{name}"):
-      return value if equals else "".join(argv[i + 1 : i + 2])
-  return ""
+      found.append(value if equals else "".join(argv[i + 1 : i + 2]))
+  if len(found) > 1:
+    raise ConfigError(f"--{name} is given {len(found)} times; give it once.")
+  return "".join(found)
 
 
 def _without(name: str, argv: list[str]) -> list[str]:

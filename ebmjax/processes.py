@@ -18,10 +18,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
+from ebmjax import joining
 from ebmjax.errors import ConfigError
 
 _T = TypeVar("_T")
-_VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
 _BEAT = 1.0  # seconds between two signs of life
 _SILENCE = 30.0  # seconds without one, after which a process is taken for dead
 _GRACE = 5.0  # seconds that the first process waits for the others to end
@@ -55,8 +55,8 @@ def start(when: str = "auto", timeout: int = 300) -> None:
     raise ConfigError(
       f"--distributed={when} is unknown; the choices are {', '.join(WHEN)}."
     )
-  given = _given(os.environ)
-  if when == "off" or not (given or when == "on" or _many_tasks(os.environ)):
+  given = joining.spelt_out(os.environ)
+  if when == "off" or not (given or when == "on" or joining.many_tasks(os.environ)):
     return
   import jax
 
@@ -187,45 +187,6 @@ class _Silent:
 
   def __exit__(self, *exception: object) -> None:
     pass
-
-
-def _given(environ: Any) -> dict[str, Any] | None:
-  """Returns the arguments that the variables spell out, or None without them."""
-  if _VARIABLES[1] not in environ:
-    return None
-  missing = [name for name in _VARIABLES if not environ.get(name)]
-  if missing:
-    raise ConfigError(f"JAX_NUM_PROCESSES is set, and {missing[0]} is not; set both.")
-  address, *numbers = (environ[name] for name in _VARIABLES)
-  if not all(number.isdigit() for number in numbers) or ":" not in address:
-    raise ConfigError(
-      "JAX_NUM_PROCESSES and JAX_PROCESS_ID must be whole numbers and "
-      f"JAX_COORDINATOR_ADDRESS a host:port, not {numbers[0]!r}, {numbers[1]!r} and "
-      f"{address!r}."
-    )
-  count, index = map(int, numbers)
-  if index >= count:
-    raise ConfigError(
-      f"JAX_PROCESS_ID={index} is too large; give 0 to {count - 1} to the {count} "
-      "processes."
-    )
-  return {
-    "coordinator_address": address,
-    "num_processes": count,
-    "process_id": index,
-  }
-
-
-def _many_tasks(environ: Any) -> bool:
-  """Returns whether a scheduler that JAX knows has started several processes."""
-  hosts = environ.get("TPU_WORKER_HOSTNAMES", "")
-  return (
-    # Set by srun for its tasks, and not in the batch script around it.
-    ("SLURM_STEP_NODELIST" in environ and int(environ.get("SLURM_NTASKS", 1)) > 1)
-    or int(environ.get("OMPI_COMM_WORLD_SIZE", 1)) > 1
-    or "," in hosts
-    or "JAX_COORDINATOR_ADDRESS" in environ
-  )
 
 
 def _watch() -> None:

@@ -35,7 +35,7 @@ def few_images(monkeypatch):
 
 
 def test_seeds_are_swept_with_every_driver(monkeypatch):
-  """A round of several seeds has the seed-steps of a round of one, or nearly so."""
+  """Every seed makes as many steps in a round, however many seeds there are."""
   asked = []
 
   def ours(setup, steps):
@@ -45,8 +45,8 @@ def test_seeds_are_swept_with_every_driver(monkeypatch):
   monkeypatch.setattr(training, "ours", ours)
   row = sweep.measure(TINY._replace(steps=40), rounds=1)
   assert asked[0] == (1, "map", 40)
-  assert asked[1:3] == [(4, "map", 10), (4, "vmap", 10)]
-  assert asked[3:] == [(10, "map", 4), (10, "vmap", 4)]
+  assert asked[1:3] == [(4, "map", 40), (4, "vmap", 40)]
+  assert asked[3:] == [(10, "map", 40), (10, "vmap", 40)]
   names = ["4 seeds, map", "4 seeds, vmap", "10 seeds, map", "10 seeds, vmap"]
   assert list(row["ratio"]) == names and list(row["rate"]) == ["ebmjax", *names]
   assert row["ratio"]["10 seeds, map"]["median"] == pytest.approx(110 / 101)

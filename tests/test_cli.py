@@ -222,6 +222,10 @@ FAULTS = {
   "unknown flag": ([SMOKE, "--workdri=x"], ["workdri", "See --help."]),
   "stray argument": ([SMOKE, "seeds=3"], ["the argument 'seeds=3' is not a flag"]),
   "no experiment": ([], ["no experiment is named", "--config=configs/permmnist.py"]),
+  "two experiments": (
+    [SMOKE, f"--config={PERMUTED}"],
+    ["--config is given 2 times; give it once."],
+  ),
   "empty experiment": (["--config="], ["no experiment is named"]),
   "missing file": (
     [f"--config={ROOT / 'configs' / 'splitmist.py'}"],

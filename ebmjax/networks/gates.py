@@ -81,9 +81,9 @@ def normalise(table: Array, kind: str) -> Array:
 
 
 def gated_relu(a: Array, s: Array) -> Array:
-  """Returns relu(a * s) [B, K, F]: features of a row scaled by labels' factors.
+  """Returns relu(a * s): features a [..., F] of a row scaled by a label's factors s.
 
-  a [B, K, F] or [B, 1, F]; s [B, K, F] or [1, K, F].
+  With an axis of labels, a is [B, K, F] or [B, 1, F] and s [B, K, F].
   """
   return jax.nn.relu(a * s)
 

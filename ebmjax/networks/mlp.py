@@ -2,13 +2,15 @@
 
 import jax
 from flax import linen as nn
-from jax import Array
+from jax import Array, lax
 
 from ebmjax.networks.gates import LabelGate, gated_relu, gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense
 
 _FEW = 8  # measured: two of ten labels are better off in one product, of a hundred not
+# Of the features that labels in one call have together.
+_NUMBERS = {"cpu": 2**21, "other": 2**26}
 
 
 class EnergyMLP(nn.Module):
@@ -51,6 +53,8 @@ class EnergyMLP(nn.Module):
     few = labels.ndim == 2 and _FEW * labels.shape[1] < self.num_classes
     if self.gated_layers == 1 and not few:
       return select(self._all_labels(x, factors[0]), labels)
+    if labels.ndim == 1:
+      return self._in_turn(x, [s[labels] for s in factors])
     return self._layered(x, [s[labels] for s in factors])
 
   def features(self, x: Array) -> Array:
@@ -64,13 +68,32 @@ class EnergyMLP(nn.Module):
     return gated_relu_readout(a, s, w, nonnegative=self.label_gate.nonnegative) + b
 
   def _layered(self, x: Array, factors: list[Array]) -> Array:
-    """Returns energies [B, K]; factors, one a layer, [B, K, F] or, shared, [L, F]."""
-    first, *rest = (s if s.ndim == 3 else s[None, :, :] for s in factors)
+    """Returns energies [B, K]; factors, one a layer, [B, K, F]."""
+    first, *rest = factors
     h = gated_relu(self.layers[0](x)[:, None, :], first)
     for layer, s in zip(self.layers[1:], rest, strict=True):
       h = gated_relu(layer(h), s)
     w, b = self.head()
     return h @ w + b
+
+  def _in_turn(self, x: Array, factors: list[Array]) -> Array:
+    """Returns energies [B, L]; factors, one a layer, [L, F], hold for all rows.
+
+    Some labels at a time: the features of all of them, [B, L, F], are too many for a
+    CPU's caches, and of a thousand labels for an accelerator's memory.
+    """
+    a, (w, b) = self.layers[0](x), self.head()
+    layers = [layer.variables["params"] for layer in self.layers[1:]]
+
+    def of_label(factors: list[Array]) -> Array:
+      first, *rest = (s[None, :] for s in factors)
+      h = gated_relu(a, first)
+      for layer, s in zip(layers, rest, strict=True):
+        h = gated_relu(h @ layer["kernel"] + layer["bias"][None, :], s)
+      return h @ w + b
+
+    most = _NUMBERS["cpu" if jax.default_backend() == "cpu" else "other"]
+    return lax.map(of_label, factors, batch_size=max(1, most // a.size)).T
 
 
 class ClassifierMLP(nn.Module):

@@ -1,0 +1,47 @@
+"""What the environment says of the processes that make up a run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ebmjax.errors import ConfigError
+
+_VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+
+
+def spelt_out(environ: Mapping[str, str]) -> dict[str, Any] | None:
+  """Returns the arguments that the variables spell out, or None without them."""
+  if _VARIABLES[1] not in environ:
+    return None
+  missing = [name for name in _VARIABLES if not environ.get(name)]
+  if missing:
+    raise ConfigError(f"JAX_NUM_PROCESSES is set, and {missing[0]} is not; set both.")
+  address, *numbers = (environ[name] for name in _VARIABLES)
+  if not all(number.isdigit() for number in numbers) or ":" not in address:
+    raise ConfigError(
+      "JAX_NUM_PROCESSES and JAX_PROCESS_ID must be whole numbers and "
+      f"JAX_COORDINATOR_ADDRESS a host:port, not {numbers[0]!r}, {numbers[1]!r} and "
+      f"{address!r}."
+    )
+  count, index = map(int, numbers)
+  if index >= count:
+    raise ConfigError(
+      f"JAX_PROCESS_ID={index} is too large; give 0 to {count - 1} to the {count} "
+      "processes."
+    )
+  return {
+    "coordinator_address": address,
+    "num_processes": count,
+    "process_id": index,
+  }
+
+
+def many_tasks(environ: Mapping[str, str]) -> bool:
+  """Returns whether a scheduler that JAX knows has started several processes."""
+  hosts = environ.get("TPU_WORKER_HOSTNAMES", "")
+  return (
+    # Set by srun for its tasks, and not in the batch script around it.
+    ("SLURM_STEP_NODELIST" in environ and int(environ.get("SLURM_NTASKS", 1)) > 1)
+    or int(environ.get("OMPI_COMM_WORLD_SIZE", 1)) > 1
+    or "," in hosts
+    or "JAX_COORDINATOR_ADDRESS" in environ
+  )
