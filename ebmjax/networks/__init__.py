@@ -86,17 +86,18 @@ def compiler_options(config: Any) -> dict[str, str] | None:
   """Returns what programs with the network should be compiled with; None: as usual."""
   convolves = config.trunk in ("conv4", "conv5") and not caches_features(config)
   slow_in_ynn = _is_masked(config) or (convolves and is_blocked(config.conv_form))
-  on_cpu = jax.default_backend() == "cpu"
-  return COMPILER_OPTIONS if slow_in_ynn and on_cpu else None
+  return _without_ynn() if slow_in_ynn else None
 
 
 def compute_features(
-  config: Any, images: np.ndarray, normalise: Preparation, batch: int = 500
+  config: Any, images: np.ndarray, normalise: Preparation, batch: int = 200
 ) -> np.ndarray:
   """Returns [N, 1024] float32: the frozen trunk's features of images [N, 32, 32, 3]."""
   trunk, weights = NormTrunk("native", config.init), load_trunk(config.pretrained)
   # A plain jitted call, not a loop on the device: the native convolution is fast there.
-  apply: Any = jax.jit(lambda x: trunk.apply(weights, normalise(x)))
+  apply: Any = jax.jit(
+    lambda x: trunk.apply(weights, normalise(x)), compiler_options=_without_ynn()
+  )
   parts = [images[i : i + batch] for i in range(0, len(images), batch)]
   return np.concatenate([np.asarray(apply(part)) for part in parts])
 
@@ -132,6 +133,10 @@ def from_module(
     return out
 
   return Network(init, energies, features, num_classes)
+
+
+def _without_ynn() -> dict[str, str] | None:
+  return COMPILER_OPTIONS if jax.default_backend() == "cpu" else None
 
 
 def _mlp(config: Any, num_inputs: int, num_classes: int) -> nn.Module:
