@@ -27,8 +27,6 @@ minutes on one CPU core. The set is not shipped: it is downloaded, or read from
 config.data.dir. `:smoke` shrinks any.
 """
 
-from typing import Any
-
 from ml_collections import ConfigDict
 
 from ebmjax import config as base
@@ -76,7 +74,7 @@ def get_config(variants: str | None = None) -> ConfigDict:
 
 # From van de Ven et al.'s brain-inspired replay (EWC, Online EWC, SI, LwF), Hsu et al.
 # (MAS), Zeno et al. (BGD) and the paper (ER).
-_METHODS: dict[str, dict[str, Any]] = {
+_METHODS: base.Settings = {
   "ewc": {"strength": 1.0, "fisher": "expected", "fisher_samples": 1000},
   "online_ewc": {"strength": 1.0, "fisher": "expected", "fisher_samples": 1000},
   "si": {"strength": 1.0},
@@ -88,13 +86,7 @@ _METHODS: dict[str, dict[str, Any]] = {
 }
 
 # The expectation over labels costs a hundred gradients a row: too dear at every step.
-_PERIODIC: dict[str, dict[str, Any]] = {
-  "online_ewc": {"consolidate_every": 100, "fisher": "batch"},
-  "si": {"consolidate_every": 100},
-  "mas": {"consolidate_every": 100},
-  "lwf": {"consolidate_every": 100},
-  "er": {"consolidate_every": 1},
-}
+_PERIODIC: base.Settings = {"online_ewc": {"fisher": "batch"}}
 
 
 def _source(config: ConfigDict) -> None:

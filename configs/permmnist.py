@@ -29,8 +29,6 @@ paper's seeds: --config.seeds=10 with boundaries, 5 without. `:smoke` shrinks an
 them to seconds; its score means nothing.
 """
 
-from typing import Any
-
 from ml_collections import ConfigDict
 
 from ebmjax import config as base
@@ -41,7 +39,7 @@ def get_config(variants: str | None = None) -> ConfigDict:
   config = base.default()
   config.stream.update({"name": "permuted", "tasks": 10})
   config.network.hidden = 1000
-  own = base.method_variants(_METHODS, _PERIODIC) | {"source": _source}
+  own = base.method_variants(_METHODS) | {"source": _source}
   base.apply_variants(config, variants, base.with_variants(own))
   if config.method.name == "er" and config.network.name == "ebm":
     config.method.replay_weights = "mean"  # as in the released code
@@ -53,7 +51,7 @@ def get_config(variants: str | None = None) -> ConfigDict:
 
 # From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL), Hsu et al.
 # (MAS), Zeno et al. (BGD) and the paper (ER).
-_METHODS: dict[str, dict[str, Any]] = {
+_METHODS: base.Settings = {
   "ewc": {"strength": 1.0},
   "online_ewc": {"strength": 5.0},
   "si": {"strength": 0.1},
@@ -63,15 +61,6 @@ _METHODS: dict[str, dict[str, Any]] = {
   "bgd": {"std_init": 0.02},
   "er": {"budget": 1000},
   "icarl": {"budget": 2000},
-}
-
-# The paper does not say its own; the period is van de Ven's (2022).
-_PERIODIC: dict[str, dict[str, Any]] = {
-  "online_ewc": {"consolidate_every": 100},
-  "si": {"consolidate_every": 100},
-  "mas": {"consolidate_every": 100},
-  "lwf": {"consolidate_every": 100},
-  "er": {"consolidate_every": 1},
 }
 
 

@@ -9,6 +9,17 @@ from ml_collections import ConfigDict
 from ebmjax.errors import ConfigError
 
 Variant = Callable[[ConfigDict], None]
+Settings = dict[str, dict[str, Any]]  # method -> values of config.method
+
+# Without boundaries, how often a method consolidates. The paper does not say its own;
+# van de Ven et al. (2022) have 100.
+_PERIODIC: Settings = {
+  "online_ewc": {"consolidate_every": 100},
+  "si": {"consolidate_every": 100},
+  "mas": {"consolidate_every": 100},
+  "lwf": {"consolidate_every": 100},
+  "er": {"consolidate_every": 1},
+}
 
 
 def default() -> ConfigDict:
@@ -97,19 +108,20 @@ def default() -> ConfigDict:
 
 
 def method_variants(
-  settings: dict[str, dict[str, Any]], periodic: dict[str, dict[str, Any]]
+  settings: Settings, periodic: Settings | None = None
 ) -> dict[str, Variant]:
   """Returns a variant for each method of an experiment, named like it.
 
-  `settings` are the values of config.method by method, `periodic` those that differ
-  without boundaries. They come after the variant that removes the boundaries.
+  `periodic` are the settings that differ without boundaries, beside the periods, which
+  all experiments share. They come after the variant that removes the boundaries.
   """
 
   def variant(name: str) -> Variant:
     def change(config: ConfigDict) -> None:
       config.method.update({"name": name, **settings[name]})
       if config.stream.setting == "boundary_free":
-        config.method.update(periodic.get(name, {}))
+        config.method.update(_PERIODIC.get(name, {}))
+        config.method.update((periodic or {}).get(name, {}))
 
     return change
 
