@@ -12,3 +12,12 @@ def quick_compilation():
   jax.config.update("jax_disable_most_optimizations", True)
   yield
   jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture
+def few_images(monkeypatch):
+  """Gives the cases of the speed benchmark as many random images as a test needs."""
+  from ebmjax.bench import cases
+
+  monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
+  monkeypatch.setattr(cases, "_FEWER", 1_600)

@@ -11,6 +11,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import cli
+from ebmjax.bench.cases import Training
 from ebmjax.data.arrays import idx_header
 
 ROOT = Path(__file__).parents[1]
@@ -96,3 +97,9 @@ def assert_same_bits(tree: Any, other: Any) -> None:
     a, b = np.asarray(a), np.asarray(b)
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
     assert a.tobytes() == b.tobytes()
+
+
+def tiny_training(steps: int) -> Training:
+  """Returns a case of the speed benchmark that takes no time."""
+  small = (("network.hidden", 8), ("stream.batch_size", 16))
+  return Training("tiny", "splitmnist.py", steps, small)

@@ -9,17 +9,11 @@ from ebmjax.bench import __main__ as command
 from ebmjax.bench import cases, curves, inference, measuring, peer, training
 from ebmjax.bench.tables import table
 from ebmjax.errors import UserError
+from tests.helpers import tiny_training
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
 
-SMALL = (("network.hidden", 8), ("stream.batch_size", 16))
-TINY = cases.Training("tiny", "splitmnist.py", 3, SMALL)
-
-
-@pytest.fixture(autouse=True)
-def few_images(monkeypatch):
-  monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
-  monkeypatch.setattr(cases, "_FEWER", 1_600)
+TINY = tiny_training(steps=3)
 
 
 @pytest.mark.parametrize(

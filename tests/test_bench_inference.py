@@ -8,16 +8,10 @@ from ebmjax import runner
 from ebmjax.bench import cases, inference, peer
 from ebmjax.bench.tables import table
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
 
 SMALL = (("network.hidden", 24), ("stream.batch_size", 16), ("eval.batch_size", 10))
 PLAIN = cases.Inference("tiny", "permmnist.py", "plain", 3, 2, SMALL)
-
-
-@pytest.fixture(autouse=True)
-def few_images(monkeypatch):
-  monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
-  monkeypatch.setattr(cases, "_FEWER", 1_600)
 
 
 def make_state(setup):

@@ -21,17 +21,11 @@ from ebmjax.bench import (
 )
 from ebmjax.bench.flops import Product
 from ebmjax.report import drawing
+from tests.helpers import tiny_training
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
 
-SMALL = (("network.hidden", 8), ("stream.batch_size", 16))
-TINY = cases.Training("tiny", "splitmnist.py", 4, SMALL)
-
-
-@pytest.fixture(autouse=True)
-def few_images(monkeypatch):
-  monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
-  monkeypatch.setattr(cases, "_FEWER", 1_600)
+TINY = tiny_training(steps=4)
 
 
 def test_seeds_are_swept_with_every_driver(monkeypatch):

@@ -14,16 +14,14 @@ pytestmark = [
   pytest.mark.skipif(
     not PYTHON, reason="EBMJAX_TORCH_PYTHON, a Python that has torch, is unset"
   ),
-  pytest.mark.usefixtures("quick_compilation"),
+  pytest.mark.usefixtures("quick_compilation", "few_images"),
 ]
 
 
 @pytest.fixture(autouse=True)
-def few_images(monkeypatch):
-  """Eager alone, but for one test: compiling takes most of a minute."""
+def eager_alone(monkeypatch):
+  """But for one test: compiling takes most of a minute."""
   monkeypatch.setattr(peer, "RUNS", {measuring.EAGER: "eager"})
-  monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
-  monkeypatch.setattr(cases, "_FEWER", 1_600)
 
 
 @pytest.mark.parametrize(
