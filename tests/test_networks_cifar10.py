@@ -161,11 +161,12 @@ def test_energies_and_gradients_do_not_depend_on_the_form(position):
     ("cifar10.py", "auto", COMPILER_OPTIONS),
     ("cifar10.py", "native", None),
     ("cifar100.py", "blocked", COMPILER_OPTIONS),
-    ("cifar100.py:fixed", "auto", None),  # features are cached: nothing convolves
+    ("cifar100.py:fixed", "auto", COMPILER_OPTIONS),  # for its masks
+    ("cifar100.py:fixed,sbc", "auto", None),  # features are cached: nothing convolves
     ("splitmnist.py", "auto", None),
   ],
 )
-def test_only_programs_with_blocked_convolutions_have_options(chosen, form, wanted):
+def test_only_programs_that_ynn_slows_down_have_options(chosen, form, wanted):
   network = cli.load(str(ROOT / "configs" / chosen)).network
   network.conv_form = form
   assert networks.compiler_options(network) == wanted
