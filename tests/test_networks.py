@@ -10,6 +10,7 @@ import pytest
 
 from ebmjax import losses, networks
 from ebmjax.config import default
+from ebmjax.networks import mlp
 from ebmjax.networks.gates import NORMALISATIONS, gated_relu, gated_relu_readout
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
 from ebmjax.types import num_params
@@ -161,3 +162,18 @@ def test_channels_are_normalised_one_by_one():
   x = jnp.array([[[[0, 51, 255]]]], jnp.uint8)
   got = networks.Normalise((0.5, 0.1, 0.0), (0.5, 0.2, 2.0))(x)
   np.testing.assert_allclose(got, [[[[-1, 0.5, 0.5]]]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("labels_at_a_time", [1, 2, 5])
+def test_labels_in_turn_have_the_energies_of_each_row_s_own(
+  monkeypatch, labels_at_a_time
+):
+  """However many labels go together, the last few included."""
+  monkeypatch.setattr(mlp, "_NUMBERS", {"cpu": labels_at_a_time * 3 * 8})
+  module = EnergyMLP(num_inputs=4, hidden=8, num_classes=5, gated_layers=2)
+  x, labels = jax.random.normal(jax.random.key(1), (3, 4)), jnp.arange(5)
+  rows = jnp.tile(labels[None, :], (3, 1))
+  variables = module.init(jax.random.key(0), x, rows)
+  found: Any = module.apply(variables, x, labels)
+  wanted: Any = module.apply(variables, x, rows)
+  np.testing.assert_allclose(found, wanted, rtol=1e-5)
