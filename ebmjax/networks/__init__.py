@@ -85,8 +85,8 @@ def caches_features(config: Any) -> bool:
 def compiler_options(config: Any) -> dict[str, str] | None:
   """Returns what programs with the network should be compiled with; None: as usual."""
   convolves = config.trunk in ("conv4", "conv5") and not caches_features(config)
-  slow_in_ynn = _is_masked(config) or (convolves and is_blocked(config.conv_form))
-  return _without_ynn() if slow_in_ynn else None
+  mixed = _is_masked(config) or (convolves and is_blocked(config.conv_form))
+  return _mixed_kernels() if mixed else None
 
 
 def compute_features(
@@ -96,7 +96,7 @@ def compute_features(
   trunk, weights = NormTrunk("native", config.init), load_trunk(config.pretrained)
   # A plain jitted call, not a loop on the device: the native convolution is fast there.
   apply: Any = jax.jit(
-    lambda x: trunk.apply(weights, normalise(x)), compiler_options=_without_ynn()
+    lambda x: trunk.apply(weights, normalise(x)), compiler_options=_mixed_kernels()
   )
   parts = [images[i : i + batch] for i in range(0, len(images), batch)]
   return np.concatenate([np.asarray(apply(part)) for part in parts])
@@ -135,7 +135,7 @@ def from_module(
   return Network(init, energies, features, num_classes)
 
 
-def _without_ynn() -> dict[str, str] | None:
+def _mixed_kernels() -> dict[str, str] | None:
   return COMPILER_OPTIONS if jax.default_backend() == "cpu" else None
 
 

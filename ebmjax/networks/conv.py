@@ -5,7 +5,9 @@ loop, XLA falls back to naive code for the gradients. The blocked form therefore
 that of the input as a plain convolution, and that of the kernel as convolutions over a
 few images at a time, which stay in the cache. Both forms are tested equal. It is fast
 with `COMPILER_OPTIONS` only: they leave convolutions to Eigen, where XLA's other
-library of kernels (YNN) takes up to nine times as long for one without padding.
+library of kernels (YNN) takes up to nine times as long for one without padding, and
+matrix products to YNN, where Eigen takes up to four times as long for one whose second
+factor is transposed, as in the gradient of a dense layer's input.
 """
 
 import math
@@ -22,7 +24,9 @@ from ebmjax.networks import initialisers
 CONV_FORMS = ("auto", "native", "blocked")
 _SIDE = 3
 _BLOCK = 8  # images that a kernel's gradient takes at a time
-COMPILER_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+COMPILER_OPTIONS = {
+  "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"
+}
 
 
 class Conv(nn.Module):
