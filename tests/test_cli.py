@@ -1,12 +1,11 @@
 """The command line: what is wrong with it is told in one sentence, nothing else."""
 
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from ebmjax import cli, data, main
+from ebmjax import data, main
 from tests.helpers import (
   PERMUTED,
   ROOT,
@@ -321,72 +320,9 @@ def test_truncated_data_file(data_dir, tmp_path: Path, capsys):
   assert "announces 470400 bytes of data and holds 470399" in sentence
 
 
-def test_help_lists_keys_and_variants(capsys):
-  assert main.main(["ebmjax", "--help"]) == 0
-  printed = capsys.readouterr()
-  assert printed.err == ""
-  assert "--config=FILE[:variants]" in printed.out
-  assert "--workdir=DIR" in printed.out
-  assert "  --config.stream.tasks=5\n" in printed.out
-  assert "  --config.optimiser.learning_rate=0.0001\n" in printed.out
-  for variant in ("boundary_free", "sbc", "joint_pairs", "contrastive", "smoke"):
-    assert re.search(rf"^Variants:.*\b{variant}\b", printed.out, re.MULTILINE)
-
-
-def test_help_of_a_file_says_what_it_reproduces_and_its_values(capsys):
-  assert main.main(["ebmjax", f"--config={PERMUTED}:sbc", "-h"]) == 0
-  out = capsys.readouterr().out
-  assert "Permuted MNIST: ten tasks of all ten digits" in out
-  assert "17.26 +- 0.19" in out
-  assert "  --config.network.name='sbc'\n" in out
-  assert "  --config.network.hidden=1000\n" in out
-
-
 def test_help_of_a_missing_file_is_a_fault(capsys):
   assert main.main(["ebmjax", "--config=nowhere.py", "--help"]) == 1
   assert "nowhere.py" in sentence_of(capsys.readouterr().err)
-
-
-@pytest.mark.parametrize(
-  ("chosen", "workdir"),
-  [
-    ("configs/permmnist.py", "runs/permmnist"),
-    ("configs/splitmnist.py:sbc", "runs/splitmnist-sbc"),
-    ("configs/splitmnist.py:boundary_free,sbc", "runs/splitmnist-boundary_free-sbc"),
-    ("elsewhere/mine.py:", "runs/mine"),
-  ],
-)
-def test_default_workdir(chosen, workdir):
-  assert cli.default_workdir(chosen) == workdir
-
-
-@pytest.mark.parametrize(
-  "arguments",
-  [
-    [f"--config={SPLIT}:smoke,sbc", "--config.seeds=3", "--workdir=here"],
-    ["--config", f"{SPLIT}:smoke,sbc", "--config.seeds", "3", "--workdir", "here"],
-    ["-config", f"{SPLIT}:sbc+smoke", "-config.seeds=3", "-workdir=here"],
-    ["--workdir=here", "--config.seeds=3", f"--config={SPLIT}:sbc,smoke"],
-  ],
-)
-def test_parse_reads_every_spelling(arguments):
-  config, workdir = cli.parse(["ebmjax", *arguments])
-  assert (config.seeds, config.network.name, config.objective) == (3, "sbc", "ce")
-  assert (config.stream.tasks, config.network.hidden) == (2, 32)
-  assert workdir == Path("here")
-
-
-def test_parse_without_a_workdir_names_it_by_the_file():
-  assert cli.parse(["ebmjax", SMOKE])[1] == Path("runs/splitmnist-smoke")
-
-
-def test_truth_values_and_numbers_are_read_by_their_key_type():
-  given = keys("network.skip=false", "optimiser.learning_rate=1", "data.require_full")
-  config, _ = cli.parse(["ebmjax", *given])
-  assert config.network.skip is False
-  assert config.data.require_full is True
-  assert config.optimiser.learning_rate == 1.0
-  assert isinstance(config.optimiser.learning_rate, float)
 
 
 def test_interrupt_says_how_to_go_on(monkeypatch, tmp_path: Path, capsys):

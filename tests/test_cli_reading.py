@@ -1,0 +1,75 @@
+"""The command line: what it means, and what it tells of itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ebmjax import cli, main
+from tests.helpers import PERMUTED, SPLIT
+
+SMOKE = f"--config={SPLIT}:smoke"
+
+
+def test_help_lists_keys_and_variants(capsys):
+  assert main.main(["ebmjax", "--help"]) == 0
+  printed = capsys.readouterr()
+  assert printed.err == ""
+  assert "--config=FILE[:variants]" in printed.out
+  assert "--workdir=DIR" in printed.out
+  assert "  --config.stream.tasks=5\n" in printed.out
+  assert "  --config.optimiser.learning_rate=0.0001\n" in printed.out
+  for variant in ("boundary_free", "sbc", "joint_pairs", "contrastive", "smoke"):
+    assert re.search(rf"^Variants:.*\b{variant}\b", printed.out, re.MULTILINE)
+
+
+def test_help_of_a_file_says_what_it_reproduces_and_its_values(capsys):
+  assert main.main(["ebmjax", f"--config={PERMUTED}:sbc", "-h"]) == 0
+  out = capsys.readouterr().out
+  assert "Permuted MNIST: ten tasks of all ten digits" in out
+  assert "17.26 +- 0.19" in out
+  assert "  --config.network.name='sbc'\n" in out
+  assert "  --config.network.hidden=1000\n" in out
+
+
+@pytest.mark.parametrize(
+  ("chosen", "workdir"),
+  [
+    ("configs/permmnist.py", "runs/permmnist"),
+    ("configs/splitmnist.py:sbc", "runs/splitmnist-sbc"),
+    ("configs/splitmnist.py:boundary_free,sbc", "runs/splitmnist-boundary_free-sbc"),
+    ("elsewhere/mine.py:", "runs/mine"),
+  ],
+)
+def test_default_workdir(chosen, workdir):
+  assert cli.default_workdir(chosen) == workdir
+
+
+@pytest.mark.parametrize(
+  "arguments",
+  [
+    [f"--config={SPLIT}:smoke,sbc", "--config.seeds=3", "--workdir=here"],
+    ["--config", f"{SPLIT}:smoke,sbc", "--config.seeds", "3", "--workdir", "here"],
+    ["-config", f"{SPLIT}:sbc+smoke", "-config.seeds=3", "-workdir=here"],
+    ["--workdir=here", "--config.seeds=3", f"--config={SPLIT}:sbc,smoke"],
+  ],
+)
+def test_parse_reads_every_spelling(arguments):
+  config, workdir = cli.parse(["ebmjax", *arguments])
+  assert (config.seeds, config.network.name, config.objective) == (3, "sbc", "ce")
+  assert (config.stream.tasks, config.network.hidden) == (2, 32)
+  assert workdir == Path("here")
+
+
+def test_parse_without_a_workdir_names_it_by_the_file():
+  assert cli.parse(["ebmjax", SMOKE])[1] == Path("runs/splitmnist-smoke")
+
+
+def test_truth_values_and_numbers_are_read_by_their_key_type():
+  changes = ("network.skip=false", "optimiser.learning_rate=1", "data.require_full")
+  given = [SMOKE, *(f"--config.{change}" for change in changes)]
+  config, _ = cli.parse(["ebmjax", *given])
+  assert config.network.skip is False
+  assert config.data.require_full is True
+  assert config.optimiser.learning_rate == 1.0
+  assert isinstance(config.optimiser.learning_rate, float)
