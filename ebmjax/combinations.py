@@ -155,7 +155,25 @@ def _of_data(config: ConfigDict) -> list[Rule]:
       "and config.data.memorise=True scores on the training images; set one of them to "
       "0 or False.",
     ),
+    *(_of_channels(config, key) for key in ("mean", "std")),
+    (
+      any(isinstance(std, float | int) and std <= 0 for std in config.data.std),
+      f"config.data.std={config.data.std!r} divides the pixels; give positive numbers.",
+    ),
   ]
+
+
+def _of_channels(config: ConfigDict, key: str) -> Rule:
+  """Returns the rule of a key of `data` that has a number for each channel."""
+  shape, values = data.DATASETS[config.data.name].image_shape, config.data[key]
+  channels = shape[2] if len(shape) == 3 else 1
+  numbers = all(isinstance(value, float | int) for value in values)
+  return (
+    not numbers or len(values) not in (0, channels),
+    f"config.data.{key}={values!r} does not fit the images of config.data.name="
+    f"{config.data.name!r}; give {channels} number{'s' * (channels > 1)}, one a "
+    "channel, or () for the usual.",
+  )
 
 
 def _of_generated(config: ConfigDict) -> list[Rule]:
@@ -184,6 +202,11 @@ def _of_generated(config: ConfigDict) -> list[Rule]:
     (
       config.stream.name == "permuted",
       f"config.stream.name='permuted' is for grey images, not for {name}; use 'split'.",
+    ),
+    (
+      len(config.data.mean) + len(config.data.std) > 0,
+      f"{name} is drawn as the network sees it; leave config.data.mean and "
+      "config.data.std at ().",
     ),
   ]
 

@@ -34,7 +34,9 @@ def default() -> ConfigDict:
   )
   config.data.download = True  # whether the network may be asked for a missing set
   config.data.augment = "none"  # or crop_and_flip: CIFAR-10's, at every draw
-  config.data.std = ()  # of each channel, where not the set's usual one
+  # Of each channel, pixels counting from 0 to 1; (): the set's usual ones.
+  config.data.mean = ()
+  config.data.std = ()
   config.data.images = 0  # the first so many training images; 0: all
   # Training images of each class held out, to be scored on in place of the test images.
   config.data.validation = 0

@@ -123,7 +123,8 @@ def _normalise(config: ConfigDict) -> networks.Normalise | networks.Noise:
   info = DATASETS[config.data.name]
   if info.generated:
     return networks.Noise(info.image_shape)
-  return networks.Normalise(info.mean, tuple(config.data.std) or info.std)
+  mean, std = tuple(config.data.mean), tuple(config.data.std)
+  return networks.Normalise(mean or info.mean, std or info.std)
 
 
 def make_view(config: ConfigDict) -> runner.View:

@@ -198,6 +198,22 @@ FAULTS = {
     keys("data.images=-1"),
     ["config.data.images=-1 is too small; give 0 or more."],
   ),
+  "two channels of a grey image": (
+    keys("data.std=(0.1, 0.2)"),
+    ["config.data.std=(0.1, 0.2) does not fit the images of config.data.name='mnist'"],
+  ),
+  "mean that is no number": (
+    keys("data.mean=('a',)"),
+    ["config.data.mean=('a',) does not fit", "give 1 number, one a channel"],
+  ),
+  "std of zero": (
+    keys("data.std=(0.0,)"),
+    ["config.data.std=(0.0,) divides the pixels; give positive numbers."],
+  ),
+  "mean of images that are drawn": (
+    [CAPACITY, "--config.data.mean=(0.1, 0.1, 0.1)"],
+    ["leave config.data.mean and config.data.std at ()."],
+  ),
   "no seeds": (keys("seeds=0"), ["config.seeds=0 is too small; give 1 or more."]),
   "negative seed": (keys("seed=-1"), ["config.seed=-1 is too small; give 0 or more."]),
   "seed beyond 32 bits": (keys("seed=4294967296"), ["config.seed", "4294967296"]),

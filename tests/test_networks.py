@@ -15,6 +15,7 @@ from ebmjax.networks.gates import NORMALISATIONS, gated_relu, gated_relu_readout
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
 from ebmjax.types import num_params
 from tests.golden import GOLDEN, assert_gradients, golden_tensors
+from tests.programs import setup_of
 
 MLPS = ["mlp_boundary_aware", "mlp_boundary_free"]
 
@@ -162,6 +163,17 @@ def test_channels_are_normalised_one_by_one():
   x = jnp.array([[[[0, 51, 255]]]], jnp.uint8)
   got = networks.Normalise((0.5, 0.1, 0.0), (0.5, 0.2, 2.0))(x)
   np.testing.assert_allclose(got, [[[[-1, 0.5, 0.5]]]], rtol=1e-6)
+
+
+def test_a_run_normalises_with_the_mean_and_std_that_it_is_given():
+  """Floats stay themselves, so they can be given as the images should become."""
+  few: dict[str, Any] = {"driver": "map", "stream__batch_size": 4}
+  plain = setup_of("splitmnist.py:sbc,smoke", **few).learner
+  given = setup_of("splitmnist.py:sbc,hsu,smoke", **few).learner
+  state = plain.init(jax.random.key(0))
+  x = jnp.array(np.random.default_rng(0).integers(0, 256, (3, 784)), jnp.uint8)
+  wanted = plain.energies(state, (x / 255 - 0.1) / 0.2752)
+  np.testing.assert_allclose(given.energies(state, x), wanted, rtol=1e-4)
 
 
 @pytest.mark.parametrize("labels_at_a_time", [1, 2, 5])
