@@ -35,7 +35,7 @@ _FILES = {
 _TASKS = ("tasks5", "tasks20", "tasks50")
 _CONDITIONINGS = ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm2")
 _GUESSED: dict[str, tuple[tuple[str, ...], ...]] = {
-  "configs/splitmnist.py": (("", "source"),),
+  "configs/splitmnist.py": (("", "source", "hsu"),),
   "configs/permmnist.py": (("", "source"),),
   "configs/cifar10.py": (("", *_CONDITIONINGS, "end_fix_softmax"),),
   "configs/cifar100.py": (
