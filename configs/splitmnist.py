@@ -80,7 +80,7 @@ def _source(config: ConfigDict) -> None:
     config.stream.class_order = "random"
 
 
-# Of its domain-incremental runs; theirs for EWC is without the half.
+# Of their domain-incremental runs; EWC's are twice theirs, which lack the half.
 _HSU: base.Settings = {
   "ewc": {"strength": 200.0},
   "online_ewc": {"strength": 1400.0, "decay": 1.0},
