@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ebmjax import experiment
+from ebmjax import cli, experiment
 from ebmjax.combinations import PERIODIC
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
@@ -77,3 +77,13 @@ def test_all_tasks_at_once(variants, data_dir, tmp_path):
 def test_the_source_s_protocol(method, data_dir, tmp_path):
   results = run(f"{SPLIT}:{method},sbc,source,smoke", data_dir, tmp_path)
   assert results["config"]["optimiser"]["learning_rate"] == 1e-3
+
+
+@pytest.mark.parametrize("network", ["ebm", "sbc"])
+@pytest.mark.parametrize("method", ["ewc", "online_ewc"])
+def test_the_paper_s_own_regularisers_have_the_released_code_s_fisher(method, network):
+  """Its classifiers on the contrastive objective; the energy network is not held so."""
+  variants = f"contrastive,{method}" + (",sbc" if network == "sbc" else "")
+  made = cli.load(f"{SPLIT}:{variants}")
+  assert made.network.name == network
+  assert made.method.fisher == ("batch" if network == "sbc" else "argmax")
