@@ -132,7 +132,20 @@ def _of_network(config: ConfigDict) -> list[Rule]:
       f"{info.num_classes} classes of config.data.name={config.data.name!r}; use 0 or "
       f"at least {info.num_classes}.",
     ),
+    (
+      config.network.init == "pytorch_seed" and not _has_seeded_weights(config),
+      "config.network.init='pytorch_seed' knows the released code's MNIST networks "
+      "alone (config.network.trunk='none', embedding='learned', at most two gated "
+      "layers, at least 16 hidden units); use 'pytorch', the same distribution.",
+    ),
   ]
+
+
+def _has_seeded_weights(config: ConfigDict) -> bool:
+  network = config.network
+  plain = network.trunk == "none" and network.hidden >= 16
+  gated = network.embedding == "learned" and network.gated_layers <= 2
+  return plain and (gated or network.name == "sbc")
 
 
 def _of_data(config: ConfigDict) -> list[Rule]:

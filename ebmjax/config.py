@@ -70,7 +70,7 @@ def default() -> ConfigDict:
       "gate": "l2",
       "embedding": "learned",
       "skip": True,
-      "init": "pytorch",
+      "init": "pytorch",  # pytorch_seed: the numbers PyTorch draws for each seed; flax
     }
   )
   config.method = ConfigDict(

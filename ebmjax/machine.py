@@ -13,6 +13,7 @@ from ebmjax import evaluation, methods, networks, objectives, runner, streams
 from ebmjax.data import DATASETS
 from ebmjax.errors import DivergenceError
 from ebmjax.mesh import Layout, make_layout
+from ebmjax.networks.seeded import start_from_seeds
 from ebmjax.plan import Stop, tasks_to_evaluate
 from ebmjax.types import (
   Dataset,
@@ -89,6 +90,9 @@ def make_learner(
     init_keys=keys,
     max_labels=_max_labels(config, classes),
   )
+  if config.network.init == "pytorch_seed":
+    seeds = range(config.seed, config.seed + config.seeds)
+    network = start_from_seeds(network, keys, seeds)
   objective = objectives.make(config.objective, config.negatives)
   tx = optax.adam(
     config.optimiser.learning_rate, config.optimiser.b1, config.optimiser.b2

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-INITS = ("pytorch", "flax")
+# pytorch_seed: the very numbers that PyTorch draws for the run's seed (`seeded.py`).
+INITS = ("pytorch", "pytorch_seed", "flax")
 
 Initialiser = Callable[..., Array]
 

@@ -1,0 +1,87 @@
+"""The weights that PyTorch draws for a seed, against numbers that it drew."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ebmjax import cli, networks, runner
+from ebmjax.errors import ConfigError
+from ebmjax.networks import seeded
+from ebmjax.validation import resolve
+from tests.helpers import SPLIT
+
+INPUTS, HIDDEN, CLASSES, SEED = 49, 20, 7, 3
+
+
+def network(name: str, gated_layers: int = 2) -> networks.Network:
+  config = cli.load(f"{SPLIT}{':sbc' if name == 'sbc' else ''}")
+  config.network.update({"hidden": HIDDEN, "gated_layers": gated_layers})
+  return networks.make(config.network, input_shape=(7, 7), num_classes=CLASSES)
+
+
+def keys_of(seeds: list[int]) -> jax.Array:
+  return jax.vmap(lambda seed: runner.init_key(jax.random.key(seed)))(jnp.array(seeds))
+
+
+def test_weights_are_pytorch_s():
+  """torch.manual_seed(3), Embedding(7, 20), Linear(49, 20), (20, 20), (20, 1).
+
+  The embedding's 140 numbers are no multiple of 16.
+  """
+  like, _ = jax.eval_shape(network("ebm").init, jax.random.key(0))
+  params = seeded.draw(like, SEED)
+  jax.tree.map(
+    lambda p, drawn: np.testing.assert_equal(drawn.shape, p.shape), like, params
+  )
+  embedding = params["label_gate"]["embedding"]
+  first, second, head = (params[name] for name in ("layers_0", "layers_1", "head"))
+  for got, pytorch in (
+    (embedding[0, :3], [-0.0766443, 0.3598815, -0.7820168]),
+    (embedding[-1, -3:], [-0.0351312, -0.531359, 0.0776291]),
+    (first["kernel"][0, :3], [0.1075469, -0.0474069, -0.0019253]),
+    (first["bias"][:3], [0.1394773, -0.0944369, 0.101708]),
+    (second["kernel"][1, :3], [-0.013521, -0.2104837, 0.0170112]),
+    (head["kernel"][:3, 0], [0.0026033, -0.1420564, 0.2013232]),
+    (head["bias"], [-0.2078048]),
+  ):
+    np.testing.assert_allclose(got, pytorch, atol=2e-7)
+
+
+def test_a_layer_that_is_left_out_is_drawn_all_the_same():
+  """The released EBM with boundaries holds a second layer that it does not use."""
+  one, two = (
+    seeded.draw(jax.eval_shape(network("ebm", layers).init, jax.random.key(0))[0], SEED)
+    for layers in (1, 2)
+  )
+  assert "layers_1" not in one
+  np.testing.assert_array_equal(one["head"]["kernel"], two["head"]["kernel"])
+
+
+@pytest.mark.parametrize("name", ["ebm", "sbc"])
+def test_each_seed_has_its_own(name):
+  plain, seeds = network(name), [4, 5]
+  keys = keys_of(seeds)
+  begun = jax.jit(jax.vmap(seeded.start_from_seeds(plain, keys, seeds).init))(keys)[0]
+  like, _ = jax.eval_shape(plain.init, keys[0])
+  for place, seed in enumerate(seeds):
+    expected = seeded.draw(like, seed)
+    jax.tree.map(
+      lambda got, want, place=place: np.testing.assert_array_equal(got[place], want),
+      begun,
+      expected,
+    )
+
+
+def test_a_seed_that_was_not_announced_is_not_a_number():
+  begun = seeded.start_from_seeds(network("ebm"), keys_of([4]), [4])
+  params, _ = begun.init(keys_of([5])[0])
+  assert all(np.isnan(leaf).all() for leaf in jax.tree.leaves(params))
+
+
+@pytest.mark.parametrize("change", [{"trunk": "conv4"}, {"gated_layers": 3}])
+def test_other_networks_are_refused(change):
+  config = cli.load("configs/cifar10.py" if "trunk" in change else SPLIT)
+  config.network.update({"init": "pytorch_seed"} | change)
+  with pytest.raises(ConfigError, match="init='pytorch_seed' knows the released"):
+    resolve(config)
