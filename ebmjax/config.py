@@ -11,6 +11,80 @@ from ebmjax.errors import ConfigError
 Variant = Callable[[ConfigDict], None]
 Settings = dict[str, dict[str, Any]]  # method -> values of config.method
 
+_DATA = {
+  "name": "mnist",
+  "source": "auto",
+  "dir": "",
+  "require_full": False,
+  "download": True,  # whether the network may be asked for a missing set
+  "augment": "none",  # or crop_and_flip: CIFAR-10's, at every draw
+  # Of each channel, pixels counting from 0 to 1; (): the set's usual ones.
+  "mean": (),
+  "std": (),
+  "images": 0,  # the first so many training images; 0: all
+  # Training images of each class held out, to be scored on in place of the test images.
+  "validation": 0,
+  "memorise": False,  # random labels; the training images are the test images
+}
+_STREAM = {
+  "name": "split",
+  "tasks": 5,
+  "setting": "boundary_aware",
+  "scenario": "class",
+  "class_order": "fixed",
+  # `released`, as in the authors' code: unpermuted for seed 0, permuted for others.
+  "first_permutation": "released",
+  "iterations": 2000,  # per task, boundary-aware
+  "epochs_per_task": 10,  # per nominal task, boundary-free
+  "batch_size": 128,
+}
+_NETWORK = {
+  "name": "ebm",
+  "trunk": "none",  # conv4: CIFAR-10's, conv5: CIFAR-100's, flat: capacity study
+  "conv": "batch_statistics",  # what training does to conv5; see networks/trunked
+  "conv_form": "auto",  # native on GPU and TPU, blocked on CPU
+  "pretrained": "",  # an npz file with the weights of conv5
+  "position": "v4",  # where the label enters conv4
+  "mask_off": 0.85,  # the share of units a label's mask switches off
+  "hidden": 400,
+  "label_rows": 0,  # of flat's table of labels, and its outputs; 0: one a class
+  "gated_layers": 1,
+  "gate": "l2",
+  "embedding": "learned",
+  "skip": True,
+  "init": "pytorch",  # pytorch_seed: the numbers PyTorch draws for each seed; flax
+}
+_METHOD = {
+  "name": "finetune",
+  "consolidate_every": 0,  # steps; 0: at task boundaries
+  "strength": 1.0,  # EWC, Online EWC, SI, MAS: weight of the pull to old weights
+  "decay": 1.0,  # Online EWC: what is left of the old importance
+  "fisher": "argmax",  # EWC: whose label's likelihood; see importance.py
+  "fisher_samples": 0,  # EWC: images of a task to estimate on; 0: all
+  "damping": 0.1,  # SI: added to the squared path
+  "path_gradient": "total",  # SI: of the whole loss, or of the task's alone
+  "importance": "batch",  # MAS: of the mean output of a batch, or per_row
+  "temperature": 2.0,  # LwF, iCaRL: softens the old network's outputs
+  "distillation": "sum",  # LwF: over classes, or their mean
+  "budget": 1000,  # ER, iCaRL: stored images in all
+  "quota": "task",  # ER: what shares the budget equally, task or class
+  "replay_weights": "by_task",  # ER: 1/t and 1-1/t; or mean, sum
+  "std_init": 0.02,  # BGD: every weight's first deviation
+  "step_size": 1.0,  # BGD
+  "draws": 10,  # BGD: Monte-Carlo gradients a step
+}
+_EVAL = {
+  "at_task_ends": True,  # the last step is always evaluated
+  "every": 0,  # and every so many steps; 0: not in between
+  "batch_size": 200,
+}
+_RUNNER = {
+  "chunk": 100,
+  "driver": "auto",
+  "devices": 0,  # that share the seeds, of all processes; 0: all there are
+  "batch_devices": 1,  # of these, how many share each batch
+}
+
 # Without boundaries, how often a method consolidates. The paper does not say its own;
 # van de Ven et al. (2022) have 100.
 _PERIODIC: Settings = {
@@ -29,83 +103,14 @@ def default() -> ConfigDict:
   config.seeds = 1  # how many, counting from it; all run in one process
   config.objective = "contrastive"
   config.negatives = "auto"  # one_of_task with boundaries, one_of_batch without
-  config.data = ConfigDict(
-    {"name": "mnist", "source": "auto", "dir": "", "require_full": False}
-  )
-  config.data.download = True  # whether the network may be asked for a missing set
-  config.data.augment = "none"  # or crop_and_flip: CIFAR-10's, at every draw
-  # Of each channel, pixels counting from 0 to 1; (): the set's usual ones.
-  config.data.mean = ()
-  config.data.std = ()
-  config.data.images = 0  # the first so many training images; 0: all
-  # Training images of each class held out, to be scored on in place of the test images.
-  config.data.validation = 0
-  config.data.memorise = False  # random labels; the training images are the test images
-  config.stream = ConfigDict(
-    {
-      "name": "split",
-      "tasks": 5,
-      "setting": "boundary_aware",
-      "scenario": "class",
-      "class_order": "fixed",
-      # `released`, as in the authors' code: unpermuted for seed 0, permuted for others.
-      "first_permutation": "released",
-      "iterations": 2000,  # per task, boundary-aware
-      "epochs_per_task": 10,  # per nominal task, boundary-free
-      "batch_size": 128,
-    }
-  )
-  config.network = ConfigDict(
-    {
-      "name": "ebm",
-      "trunk": "none",  # conv4: CIFAR-10's, conv5: CIFAR-100's, flat: capacity study
-      "conv": "batch_statistics",  # what training does to conv5; see networks/trunked
-      "conv_form": "auto",  # native on GPU and TPU, blocked on CPU
-      "pretrained": "",  # an npz file with the weights of conv5
-      "position": "v4",  # where the label enters conv4
-      "mask_off": 0.85,  # the share of units a label's mask switches off
-      "hidden": 400,
-      "label_rows": 0,  # of flat's table of labels, and its outputs; 0: one a class
-      "gated_layers": 1,
-      "gate": "l2",
-      "embedding": "learned",
-      "skip": True,
-      "init": "pytorch",  # pytorch_seed: the numbers PyTorch draws for each seed; flax
-    }
-  )
-  config.method = ConfigDict(
-    {
-      "name": "finetune",
-      "consolidate_every": 0,  # steps; 0: at task boundaries
-      "strength": 1.0,  # EWC, Online EWC, SI, MAS: weight of the pull to old weights
-      "decay": 1.0,  # Online EWC: what is left of the old importance
-      "fisher": "argmax",  # EWC: whose label's likelihood; see importance.py
-      "fisher_samples": 0,  # EWC: images of a task to estimate on; 0: all
-      "damping": 0.1,  # SI: added to the squared path
-      "path_gradient": "total",  # SI: of the whole loss, or of the task's alone
-      "importance": "batch",  # MAS: of the mean output of a batch, or per_row
-      "temperature": 2.0,  # LwF, iCaRL: softens the old network's outputs
-      "distillation": "sum",  # LwF: over classes, or their mean
-      "budget": 1000,  # ER, iCaRL: stored images in all
-      "quota": "task",  # ER: what shares the budget equally, task or class
-      "replay_weights": "by_task",  # ER: 1/t and 1-1/t; or mean, sum
-      "std_init": 0.02,  # BGD: every weight's first deviation
-      "step_size": 1.0,  # BGD
-      "draws": 10,  # BGD: Monte-Carlo gradients a step
-    }
-  )
+  config.data = ConfigDict(_DATA)
+  config.stream = ConfigDict(_STREAM)
+  config.network = ConfigDict(_NETWORK)
+  config.method = ConfigDict(_METHOD)
   config.optimiser = ConfigDict({"learning_rate": 1e-4, "b1": 0.9, "b2": 0.999})
-  config.eval = ConfigDict(
-    {
-      "at_task_ends": True,  # the last step is always evaluated
-      "every": 0,  # and every so many steps; 0: not in between
-      "batch_size": 200,
-    }
-  )
+  config.eval = ConfigDict(_EVAL)
   config.checkpoint = ConfigDict({"every": 2000, "keep": 2})
-  config.runner = ConfigDict({"chunk": 100, "driver": "auto"})
-  config.runner.devices = 0  # that share the seeds, of all processes; 0: all there are
-  config.runner.batch_devices = 1  # of these, how many share each batch
+  config.runner = ConfigDict(_RUNNER)
   return config
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from ebmjax import networks, objectives
 from ebmjax.config import default
+from ebmjax.methods._herding import herd
 from ebmjax.methods.icarl import (
   FARTHEST,
   binary_loss,
-  herd,
   icarl,
   of_union,
   targets,

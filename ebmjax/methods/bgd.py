@@ -53,54 +53,10 @@ def bgd(problem: Problem, config: Any) -> Learner:
     std = jax.tree.map(lambda p: jnp.full_like(p, config.std_init), params)
     return BayesianState(params, std, model_state)
 
-  def total_loss(
-    params: PyTree, model_state: PyTree, key: Array, batch: Batch
-  ) -> tuple[Array, PyTree]:
-    def energies(labels: Array) -> tuple[Array, PyTree]:
-      return network.energies(params, model_state, batch.x, labels, train=True)
-
-    losses, model_state = problem.objective(energies, key, batch)
-    return jnp.sum(losses), model_state
-
-  def draw(
-    state: BayesianState, key: Array, batch: Batch
-  ) -> tuple[Array, PyTree, PyTree, PyTree]:
-    """Returns one draw's loss [], model_state, gradient and noise."""
-    noise_key, loss_key = jax.random.split(key)
-    noise = _normal(noise_key, state.params)
-    sample = jax.tree.map(lambda m, s, e: m + s * e, state.params, state.std, noise)
-    (loss, model_state), gradient = jax.value_and_grad(total_loss, has_aux=True)(
-      sample, state.model_state, loss_key, batch
-    )
-    return loss, model_state, gradient, noise
-
-  def sums_of_draws(
-    state: BayesianState, key: Array, batch: Batch
-  ) -> tuple[_Sums, PyTree]:
-    """Returns the sums over all draws, and the first one's model_state."""
-
-    def add(
-      carry: tuple[_Sums, PyTree], each: tuple[Array, Array]
-    ) -> tuple[tuple[_Sums, PyTree], None]:
-      (sums, kept), (index, key) = carry, each
-      loss, model_state, gradient, noise = draw(state, key, batch)
-      product = jax.tree.map(jnp.multiply, gradient, noise)
-      sums = jax.tree.map(jnp.add, sums, _Sums(gradient, product, loss))
-      # One step moves running statistics once, however many draws it takes.
-      first = index == 0
-      kept = jax.tree.map(lambda n, k: jnp.where(first, n, k), model_state, kept)
-      return (sums, kept), None
-
-    zeros = jax.tree.map(jnp.zeros_like, state.params)
-    start = (_Sums(zeros, zeros, jnp.zeros(())), state.model_state)
-    keys = jax.random.split(key, config.draws)
-    # One draw at a time: memory holds one gradient, not all of them.
-    return lax.scan(add, start, (jnp.arange(config.draws), keys))[0]
-
   def step(
     state: BayesianState, key: Array, batch: Batch
   ) -> tuple[BayesianState, dict[str, Array]]:
-    sums, model_state = sums_of_draws(state, key, batch)
+    sums, model_state = _sums_of_draws(problem, state, key, batch, config.draws)
 
     def move(mean: Array, std: Array, gradient: Array) -> Array:
       return mean - config.step_size * jnp.square(std) * (gradient / config.draws)
@@ -132,6 +88,50 @@ def shrink(std: Array, curvature: Array) -> Array:
   a = std * curvature / 2
   factor = jnp.hypot(1.0, a) + jnp.abs(a)
   return std * jnp.where(a > 0, 1 / factor, factor)
+
+
+def _sums_of_draws(
+  problem: Problem, state: BayesianState, key: Array, batch: Batch, draws: int
+) -> tuple[_Sums, PyTree]:
+  """Returns the sums over all draws, and the first one's model_state."""
+
+  def add(
+    carry: tuple[_Sums, PyTree], each: tuple[Array, Array]
+  ) -> tuple[tuple[_Sums, PyTree], None]:
+    (sums, kept), (index, key) = carry, each
+    loss, model_state, gradient, noise = _draw(problem, state, key, batch)
+    product = jax.tree.map(jnp.multiply, gradient, noise)
+    sums = jax.tree.map(jnp.add, sums, _Sums(gradient, product, loss))
+    # One step moves running statistics once, however many draws it takes.
+    first = index == 0
+    kept = jax.tree.map(lambda n, k: jnp.where(first, n, k), model_state, kept)
+    return (sums, kept), None
+
+  zeros = jax.tree.map(jnp.zeros_like, state.params)
+  start = (_Sums(zeros, zeros, jnp.zeros(())), state.model_state)
+  keys = jax.random.split(key, draws)
+  # One draw at a time: memory holds one gradient, not all of them.
+  return lax.scan(add, start, (jnp.arange(draws), keys))[0]
+
+
+def _draw(
+  problem: Problem, state: BayesianState, key: Array, batch: Batch
+) -> tuple[Array, PyTree, PyTree, PyTree]:
+  """Returns one draw's loss [], model_state, gradient and noise."""
+  noise_key, loss_key = jax.random.split(key)
+  noise = _normal(noise_key, state.params)
+  sample = jax.tree.map(lambda m, s, e: m + s * e, state.params, state.std, noise)
+
+  def total_loss(params: PyTree) -> tuple[Array, PyTree]:
+    def energies(labels: Array) -> tuple[Array, PyTree]:
+      network = problem.network
+      return network.energies(params, state.model_state, batch.x, labels, train=True)
+
+    losses, model_state = problem.objective(energies, loss_key, batch)
+    return jnp.sum(losses), model_state
+
+  (loss, model_state), gradient = jax.value_and_grad(total_loss, has_aux=True)(sample)
+  return loss, model_state, gradient, noise
 
 
 def _normal(key: Array, tree: PyTree) -> PyTree:

@@ -49,6 +49,7 @@ from ebmjax.methods._gradient import (
   all_energies,
   gradient_learner,
 )
+from ebmjax.methods._herding import herd, unit
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _BLOCK = 128  # images at a time
@@ -125,15 +126,7 @@ def icarl(problem: Problem, config: Any) -> Learner:
 
   def energies(state: GradientState | _Ready, x: Array) -> Array:
     ready = prepare(state) if isinstance(state, GradientState) else state
-
-    def nearest() -> Array:
-      phi = unit(network.features(ready.params, ready.model_state, x))
-      return distances(phi, ready.means, ready.has_mean)
-
-    def plain() -> Array:
-      return all_energies(network, ready.params, ready.model_state, x)
-
-    return lax.cond(jnp.any(ready.has_mean), nearest, plain)
+    return _energies(network, ready, x)
 
   learner = gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
   return learner._replace(energies=energies, prepare=prepare)
@@ -166,44 +159,12 @@ def of_union(own: _Own, key: Array, batch: Batch) -> tuple[Array, Array]:
   return jnp.where(wide, stored, batch.x), jnp.where(swap, label, batch.y)
 
 
-def herd(phi: Array, members: Array, number: Array | int, most: int) -> Array:
-  """Returns picks [L, most]: for each class the rows of phi [N, F] by herding.
-
-  members [L, N] are the rows of each class. `number` picks are made, `most` or fewer;
-  those beyond, or beyond the rows of a class, have no meaning. One
-  product a step serves all classes:
-
-  || (k + 1) mu - S - phi_i ||^2 is least where phi_i . ((k + 1) mu - S) - |phi_i|^2 / 2
-  is greatest, S being the sum of the picks before.
-  """
-  mean = unit(members.astype(phi.dtype) @ phi)  # the scale of a mean does not matter
-  half_square = jnp.sum(jnp.square(phi), axis=1) / 2  # 1/2, but for rows of zeros
-  classes = jnp.arange(members.shape[0])
-
-  def pick(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-    total, free, picks = carry
-    scores = ((k + 1) * mean - total) @ phi.T - half_square[None, :]
-    best = jnp.argmax(jnp.where(free, scores, -jnp.inf), axis=1)
-    free = free.at[classes, best].set(False)
-    return total + phi[best], free, picks.at[:, k].set(best.astype(picks.dtype))
-
-  picks = jnp.zeros((members.shape[0], most), jnp.int32)
-  start = (jnp.zeros_like(mean), members, picks)
-  return lax.fori_loop(0, number, pick, start)[2]
-
-
 def distances(phi: Array, means: Array, has_mean: Array) -> Array:
   """Returns [B, C]: squared distances of phi [B, F] to means [C, F], or FARTHEST."""
   squares = jnp.sum(jnp.square(phi), axis=1)[:, None]
   mean_squares = jnp.sum(jnp.square(means), axis=1)[None, :]
   apart = squares + mean_squares - 2 * phi @ means.T
   return jnp.where(has_mean[None, :], apart, FARTHEST)
-
-
-def unit(vectors: Array) -> Array:
-  """Returns vectors [..., F] scaled to length 1; zeros stay zeros."""
-  length = jnp.linalg.norm(vectors, axis=-1, keepdims=True)
-  return vectors / jnp.maximum(length, 1e-12)
 
 
 def _add_task(
@@ -251,6 +212,19 @@ def _class_means(
     return unit(jnp.sum(jnp.where((places < count)[:, None], phi, 0.0), axis=0))
 
   return lax.map(one, (own.exemplars, own.counts))
+
+
+def _energies(network: Network, ready: _Ready, x: Array) -> Array:
+  """Returns [B, C]: distances to the class means, or the network's own energies."""
+
+  def nearest() -> Array:
+    phi = unit(network.features(ready.params, ready.model_state, x))
+    return distances(phi, ready.means, ready.has_mean)
+
+  def plain() -> Array:
+    return all_energies(network, ready.params, ready.model_state, x)
+
+  return lax.cond(jnp.any(ready.has_mean), nearest, plain)
 
 
 def _in_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
