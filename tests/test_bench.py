@@ -97,6 +97,18 @@ def test_the_faster_memory_format_is_the_peer(monkeypatch):
   )
 
 
+def test_a_classifier_has_one_form_and_a_table_apart(monkeypatch):
+  """Its rows stand between those of the EBM, yet each kind shares one table."""
+  names = {"first": "", "second": ":sbc", "third": ""}
+  rows = [
+    measure_with_fake(monkeypatch, TINY._replace(name=n, config=f"splitmnist.py{v}"))
+    for n, v in names.items()
+  ]
+  assert set(rows[1]["ratio"]) == {"shared"}
+  shown = [line.split(" | ")[0] for line in table(rows).splitlines() if "**" in line]
+  assert shown == ["| first", "| third", "| second"]
+
+
 def test_what_cannot_be_compiled_is_told_in_the_table(monkeypatch, capsys):
   monkeypatch.setattr(FakePeer, "compiles", False)
   row = measure_with_fake(monkeypatch, TINY)

@@ -38,7 +38,7 @@ def measure(case: Inference, peer_python: str | None, rounds: int) -> Row:
     return make_time_row(case.name, interleave(pair, rounds))
   with ExitStack() as until:
     runners, failed = {OURS: ours(setup, case.blocks)}, list[str]()
-    for form in peer.FORMS:
+    for form in peer.FORMS["ebm"]:
       runners[f"plain_{form}"] = plain(setup, case.rival_blocks, form)
     if peer_python:
       others, failed = peer.start(

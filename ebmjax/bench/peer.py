@@ -14,8 +14,9 @@ from ebmjax.machine import Setup
 from ebmjax.networks import caches_features
 
 _ROOT = Path(__file__).parents[2]
-# How a PyTorch user may write it: the released code's way, and the lean one.
-FORMS = ("pass_per_label", "shared")
+# How a PyTorch user may write it: the released code's way, and the lean one. For a
+# classifier, which takes no label, the two are the same.
+FORMS = {"ebm": ("pass_per_label", "shared"), "sbc": ("shared",)}
 RUNS = {EAGER: "eager", COMPILED: "compiled"}
 VARIABLE = "EBMJAX_TORCH_PYTHON"
 
@@ -95,7 +96,7 @@ def start(
   work: str,
   steps: int,
   until: ExitStack,
-  forms: tuple[str, ...] = FORMS,
+  forms: tuple[str, ...] | None = None,
 ) -> tuple[dict[str, Peer], list[str]]:
   """Returns the peers of a setup by name, alive as long as `until` is open.
 
@@ -108,7 +109,7 @@ def start(
     formats[CHANNELS_LAST] = "channels_last"
   peers: dict[str, Peer] = {}
   failed: list[str] = []
-  for form in forms:
+  for form in forms or FORMS[setup.config.network.name]:
     for ending, memory_format in formats.items():
       for how, run in RUNS.items():
         own = {"form": form, "memory-format": memory_format, "run": run}

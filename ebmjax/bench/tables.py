@@ -1,7 +1,6 @@
 """Rows of figures as Markdown."""
 
-from collections.abc import Callable
-from itertools import groupby
+from collections.abc import Callable, Hashable, Iterable
 
 from ebmjax.bench.measuring import OURS, Row
 
@@ -20,20 +19,22 @@ Column = tuple[str, Callable[[Row], str]]  # a title, and a row's cell under it
 def table(rows: list[Row]) -> str:
   """Returns Markdown of the rows: rates, and ratios with their range.
 
-  Neighbours with the same columns share a table. Where a form was run in several ways,
-  a further table has the rates of all of them.
+  Rows with the same columns share a table. Where a form was run in several ways, a
+  further table has the rates of all of them.
   """
-  parts = [_rate_table(list(group)) for _, group in groupby(rows, key=_columns)]
   several = [row for row in rows if row.get("ways")]
-  for _, group in groupby(several, key=lambda row: _all_ways(row)):
-    parts.append(_ways_table(list(group)))
-  return "\n\n".join(parts)
+  return "\n\n".join(
+    [
+      *map(_rate_table, _alike(rows, _columns)),
+      *map(_ways_table, _alike(several, _all_ways)),
+    ]
+  )
 
 
 def seeds_table(rows: list[Row]) -> str:
   """Returns Markdown of seed-steps per second, and their ratio to one seed's."""
   return "\n\n".join(
-    _rate_table(list(group), ours="1 seed") for _, group in groupby(rows, key=_columns)
+    _rate_table(group, ours="1 seed") for group in _alike(rows, _columns)
   )
 
 
@@ -86,17 +87,26 @@ def runs_table(rows: list[Row]) -> str:
 def curves_table(rows: list[Row]) -> str:
   """Returns Markdown of milliseconds a batch, a table for each set of columns."""
 
-  def columns(row: Row) -> list[tuple[str, str]]:
-    return [(work, name) for work in ("training", "inference") for name in row[work]]
+  def columns(row: Row) -> tuple[tuple[str, str], ...]:
+    works = ("training", "inference")
+    return tuple((work, name) for work in works for name in row[work])
 
   def median(work: str, name: str) -> Column:
     title = f"{work}: {_RATES.get(name, name)}"
     return title, lambda row: number(row[work][name]["median"])
 
   return "\n\n".join(
-    _table(list(group), *[median(*column) for column in found])
-    for found, group in groupby(rows, key=columns)
+    _table(group, *[median(*column) for column in columns(group[0])])
+    for group in _alike(rows, columns)
   )
+
+
+def _alike(rows: list[Row], key: Callable[[Row], Hashable]) -> Iterable[list[Row]]:
+  """Returns the rows by what `key` says of them, in the order of their first ones."""
+  groups: dict[Hashable, list[Row]] = {}
+  for row in rows:
+    groups.setdefault(key(row), []).append(row)
+  return groups.values()
 
 
 def _rate_table(rows: list[Row], ours: str = "ebmjax") -> str:
@@ -132,8 +142,8 @@ def _columns(row: Row) -> tuple[str, ...]:
   return (*row["rate"], *row["ratio"])
 
 
-def _all_ways(row: Row) -> list[str]:
-  return sorted([*row["ways"], *row["failed"]])
+def _all_ways(row: Row) -> tuple[str, ...]:
+  return tuple(sorted([*row["ways"], *row["failed"]]))
 
 
 def _way(row: Row, way: str) -> str:
