@@ -3,11 +3,12 @@
 On GPU and TPU the native convolution and its gradients are right. On a CPU, inside a
 loop, XLA falls back to naive code for the gradients. The blocked form therefore writes
 that of the input as a plain convolution, and that of the kernel as convolutions over a
-few images at a time, which stay in the cache. Both forms are tested equal. It is fast
-with `COMPILER_OPTIONS` only: they leave convolutions to Eigen, where XLA's other
-library of kernels (YNN) takes up to nine times as long for one without padding, and
-matrix products to YNN, where Eigen takes up to four times as long for one whose second
-factor is transposed, as in the gradient of a dense layer's input.
+few images at a time, which stay in the cache; with a stride, both as the gradients of a
+product of patches. Both forms are tested equal. It is fast with `COMPILER_OPTIONS`
+only: they leave convolutions to Eigen, where XLA's other library of kernels (YNN) takes
+up to nine times as long for one without padding, and matrix products to YNN, where
+Eigen takes up to four times as long for one whose second factor is transposed, as in
+the gradient of a dense layer's input.
 """
 
 import math
@@ -174,18 +175,30 @@ def _blocked_backward(
   stride: int, padding: int, kept: tuple[Array, Array], g: Array
 ) -> tuple[Array, Array]:
   x, kernel = kept
-  # On the grid of the convolution with stride 1: zeros where the stride passed over.
-  after = [
-    full + 2 * padding - _SIDE - stride * (out - 1)
-    for full, out in zip(x.shape[1:3], g.shape[1:3], strict=True)
-  ]
-  spread = [(0, last, stride - 1) for last in after]
-  full = lax.pad(g, jnp.zeros((), g.dtype), [(0, 0, 0), *spread, (0, 0, 0)])
+  if stride > 1:
+    # As convolutions these would be over g spread out to x's grid, mostly zeros.
+    form = partial(_product_of_patches, stride=stride, padding=padding)
+    return jax.vjp(form, x, kernel)[1](g)
   turned = jnp.flip(kernel, (0, 1)).swapaxes(2, 3)
-  return _native(full, turned, 1, 2 - padding), _kernel_gradient(x, full, padding)
+  return _native(g, turned, 1, 2 - padding), _kernel_gradient(x, g, padding)
 
 
 _blocked.defvjp(_blocked_forward, _blocked_backward)
+
+
+def _product_of_patches(x: Array, kernel: Array, stride: int, padding: int) -> Array:
+  """Returns the convolution as one matrix product: [B H' W', 9 I] x [9 I, O]."""
+  x = jnp.pad(x, [(0, 0), (padding, padding), (padding, padding), (0, 0)])
+  ends = [size - _SIDE + 1 for size in x.shape[1:3]]
+  moved = [
+    x[:, i : i + ends[0] : stride, j : j + ends[1] : stride]
+    for i in range(_SIDE)
+    for j in range(_SIDE)
+  ]
+  patches = jnp.concatenate(moved, axis=-1)
+  length = patches.shape[-1]
+  rows = patches.reshape(-1, length) @ kernel.reshape(length, -1)
+  return rows.reshape(*patches.shape[:-1], -1)
 
 
 def _kernel_gradient(x: Array, g: Array, padding: int) -> Array:
