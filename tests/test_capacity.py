@@ -117,7 +117,7 @@ def test_help_names_every_flag(capsys):
 
 def test_curves_are_told_apart_without_colours(tmp_path: Path):
   points = [
-    {"network": network, "model": model, "images": images, "parameters": 1}
+    {"network": network, "model": model, "images": images, "hidden": 1}
     | {"seeds": [0, 1], "per_seed": [50.0, 60.0]}
     for network in capacity.NETWORKS
     for model in capacity.MODELS
@@ -139,7 +139,7 @@ def test_curves_are_told_apart_without_colours(tmp_path: Path):
 
 def test_the_legend_fits_the_figure():
   points = [
-    {"network": network, "model": model, "images": 100, "parameters": 33_468_417}
+    {"network": network, "model": model, "images": 100, "hidden": 4096}
     | {"seeds": [0], "per_seed": [50.0]}
     for network in capacity.NETWORKS
     for model in capacity.MODELS

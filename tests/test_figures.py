@@ -13,6 +13,9 @@ from ebmjax import checkpoints, experiment, figures, main, metrics
 from ebmjax.errors import UserError
 from ebmjax.figures import FIGURES, accuracy, find_runs
 from ebmjax.figures.__main__ import main as command
+from ebmjax.figures.missing import runs_of
+from ebmjax.figures.pooling import scan
+from ebmjax.figures.spec import Shown
 from ebmjax.report import paper, plots, stored
 from launch import capacity
 from tests.helpers import PERMUTED, ROOT, SPLIT, make_config, write_idx
@@ -65,7 +68,7 @@ def cifar_config(folder: Path) -> Any:
 def drawn(name: str, root: Path) -> Any:
   """Returns the figure `name` and its runs."""
   spec = FIGURES[name]
-  runs = find_runs(root, spec.roles, within=spec.within, allow_partial=True)
+  runs = find_runs(root, spec.roles, shown=spec.shown, allow_partial=True)
   return spec.draw(runs), runs
 
 
@@ -199,7 +202,7 @@ def test_capacity_curves(root: Path):
   assert line.get_xdata().tolist() == [50]
   points = json.loads((root / "capacity" / "capacity.json").read_text())["points"]
   assert line.get_ydata().tolist() == [point["accuracy"] for point in points]
-  assert line.get_label() == "SBC small, 2.3 M parameters"
+  assert line.get_label() == "SBC small, 512 units"
 
 
 def test_number_of_tasks_stands_beside_the_paper_s(root: Path):
@@ -217,6 +220,26 @@ def test_number_of_tasks_stands_beside_the_paper_s(root: Path):
   assert ours.get_ydata() == pytest.approx([result])
   (place,) = ours.get_xdata()
   assert round(place) == 0  # five tasks come first
+
+
+def test_final_figures_count_scores_in_whose_runs_are_gone(root: Path, tmp_path: Path):
+  """A seed that is both in a folder and among the scores is drawn once."""
+  results = stored.read(root / "capacity" / "sbc-small-50").results
+  kept = {name: results[name] for name in ("config", "facts")}
+  scores = [
+    (Path("scores"), kept | {"seeds": [0], "per_seed": [0.0]}),
+    (Path("scores"), kept | {"seeds": [1, 2], "per_seed": [30.0, 50.0]}),
+  ]
+  spec = FIGURES["capacity"]
+  ((run,),) = filter(None, runs_of("x", spec, root, scan(root), False, scores).values())
+  assert dict(zip(run.history.seeds, run.per_seed, strict=True)) == {
+    **{1: 30.0, 2: 50.0},
+    0: results["per_seed"][0],
+  }
+  paths = figures.draw("capacity", tmp_path / "no runs", tmp_path, scores=scores)
+  assert all(path.stat().st_size for path in paths)
+  with pytest.raises(UserError, match=f"{root} holds none of SBC on split MNIST"):
+    figures.draw("confusion", root, tmp_path, scores=scores)
 
 
 def test_what_was_left_out_or_unusual_is_told(root: Path, tmp_path: Path, caplog):
@@ -272,12 +295,12 @@ def test_runs_evaluated_at_other_steps_are_not_pooled(root: Path, tmp_path: Path
   (rare / "evaluations" / "000000000.npz").unlink()
   roles = FIGURES["forgetting"].roles
 
-  def found(within: bool) -> tuple[Path, ...]:
-    runs = find_runs(tmp_path, roles, within=within, allow_partial=True)
+  def found(shown: Shown) -> tuple[Path, ...]:
+    runs = find_runs(tmp_path, roles, shown=shown, allow_partial=True)
     return runs["EBM, split"][0].paths
 
-  assert found(within=True) == (often,)
-  assert found(within=False) == (rare, often)  # they agree at the ends of tasks
+  assert found("within") == (often,)
+  assert found("ends") == found("final") == (rare, often)  # they agree there
 
 
 def test_damaged_and_foreign_folders_are_left_out(root: Path, tmp_path: Path, caplog):

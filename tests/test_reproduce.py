@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ebmjax.figures import FIGURES
+from ebmjax.identity import identity, recorded
 from ebmjax.reproduce import __main__ as reproduce
 from ebmjax.reproduce import commands, estimates, ledger, store, wording
 from ebmjax.reproduce.cells import all_cells
@@ -20,7 +21,7 @@ CELLS = {cell.id: cell for cell in all_cells()}
 
 def entry(chosen: str, accuracies: dict[int, float], **changes: Any) -> Entry:
   """Returns a finished run of FILE[:variants] with these accuracies by seed."""
-  config = commands.recorded(commands.load(chosen).to_dict())
+  config = recorded(commands.load(chosen).to_dict())
   made = Entry(
     cell=None,
     command=chosen,
@@ -164,7 +165,7 @@ def test_the_stored_results_are_of_full_data_and_name_their_cells():
   for found in entries:
     assert found.data_full
     assert len(found.seeds) == len(found.accuracies)
-    assert found.cell == owners.get(commands.identity(found.config), [None])[0]
+    assert found.cell == owners.get(identity(found.config), [None])[0]
     assert found.command == commands.describe(found.config)
   text = store.MEASURED.read_text()
   assert all(place not in text for place in ("/work", "/tmp", "/home", "/root"))
@@ -259,6 +260,13 @@ def test_a_figure_without_its_runs_tells_the_command_that_makes_them(folder, cap
   Path(folder.removeprefix("--runs=")).mkdir()
   assert reproduce.main(["--figure=confusion", folder]) == 1
   assert "python -m ebmjax.main --config=configs/" in capsys.readouterr().err
+
+
+def test_a_figure_of_scores_is_drawn_from_the_stored_results(folder, tmp_path, caplog):
+  out = tmp_path / "drawn"
+  assert reproduce.main(["--figure=number_of_tasks", folder, f"--out={out}"]) == 0
+  assert (out / "number_of_tasks.svg").stat().st_size
+  assert "Drawn from measured.json." in caplog.text
 
 
 def test_variants_are_listed_apart(folder, capsys):

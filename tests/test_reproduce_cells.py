@@ -8,6 +8,7 @@ from ml_collections import ConfigDict
 
 from ebmjax import cli, methods
 from ebmjax.config import flat_keys
+from ebmjax.identity import identity, nested, recorded
 from ebmjax.report import paper
 from ebmjax.reproduce import commands, estimates, protocols
 from ebmjax.reproduce.cells import Cell, all_cells, table_cells, tables
@@ -25,7 +26,7 @@ def changed(chosen: str, **changes: Any) -> dict[str, Any]:
   config.update_from_flattened_dict(
     {key.replace("__", "."): value for key, value in changes.items()}
   )
-  return commands.recorded(config.to_dict())
+  return recorded(config.to_dict())
 
 
 def test_the_tables_have_115_cells_with_readable_unique_ids():
@@ -162,9 +163,12 @@ def test_the_command_of_a_run_makes_the_same_configuration(changes):
       argv.append("--config.network.pretrained=elsewhere.npz")
     config, _ = cli.parse(argv)
     config.negatives = flat["negatives"]  # resolved in `flat`, perhaps auto here
-    assert commands.identity(commands.recorded(config.to_dict())) == commands.identity(
-      flat
-    )
+    assert identity(recorded(config.to_dict())) == identity(flat)
+
+
+def test_a_stored_configuration_is_the_run_s_again():
+  flat = recorded(commands.load(CELLS[EBM].chosen).to_dict())
+  assert recorded(nested(flat)) == flat
 
 
 @pytest.mark.parametrize(

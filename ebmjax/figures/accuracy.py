@@ -59,5 +59,5 @@ SPEC = FigureSpec(
   "lines: ends of tasks. Mean over seeds, band of one SEM.",
   roles=tuple(mnist(name, "permuted", every=500) for name in TITLES),
   draw=over_training,
-  within=True,
+  shown="within",
 )

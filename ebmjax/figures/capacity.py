@@ -8,7 +8,7 @@ import numpy as np
 from ebmjax import metrics
 from ebmjax.figures.panels import COLOURS
 from ebmjax.figures.roles import BASE, USUAL
-from ebmjax.figures.spec import FigureSpec, Role, Run, Runs
+from ebmjax.figures.spec import FigureSpec, Role, Runs
 from ebmjax.report import drawing
 
 if TYPE_CHECKING:
@@ -24,19 +24,13 @@ LINES = {"small": ("-", "o"), "medium": ("--", "s"), "large": (":", "^")}
 def describe(model: str, results: Mapping[str, Any]) -> dict[str, Any]:
   """Returns a point of the curves: a finished run's; accuracies are percentages."""
   config = results["config"]
-  return {
-    "network": config["network"]["name"],
-    "model": model,
-    "hidden": config["network"]["hidden"],
+  return _point(model, config, results["seeds"], results["per_seed"]) | {
     "parameters": results["facts"]["parameters"],
-    "images": config["data"]["images"],
     "iterations": config["stream"]["iterations"],
     "batch_size": config["stream"]["batch_size"],
     "learning_rate": config["optimiser"]["learning_rate"],
-    "seeds": results["seeds"],
     "accuracy": results["average_accuracy"]["mean"],
     "sem": results["average_accuracy"]["sem"],
-    "per_seed": results["per_seed"],
     "data_source": results["facts"]["data_source"],
   }
 
@@ -46,7 +40,7 @@ def curves(
 ) -> "Figure":
   """Returns the curves of points: a colour a network, a kind of line a size of model.
 
-  A point has at least network, model, parameters, images, seeds and per_seed.
+  A point has at least network, model, hidden, images, seeds and per_seed.
   """
   figure, axes = drawing.new_figure(*size)
   axes.set_xscale("log")
@@ -70,14 +64,25 @@ def curves(
 def from_runs(runs: Runs) -> "Figure":
   """Returns the curves of stored runs, as many as there are."""
   points = [
-    _pooled(name.split()[1], run) for name, found in runs.items() for run in found
+    _point(name.split()[1], run.results["config"], run.history.seeds, run.per_seed)
+    for name, found in runs.items()
+    for run in found
   ]
   return curves(points, size=(5.5, 3.8))
 
 
-def _pooled(model: str, run: Run) -> dict[str, Any]:
-  seeds = {"seeds": run.history.seeds, "per_seed": run.per_seed}
-  return describe(model, run.results) | seeds
+def _point(
+  model: str, config: Mapping[str, Any], seeds: Sequence[int], per_seed: Any
+) -> dict[str, Any]:
+  """Returns what of a point is drawn."""
+  return {
+    "network": config["network"]["name"],
+    "model": model,
+    "hidden": config["network"]["hidden"],
+    "images": config["data"]["images"],
+    "seeds": seeds,
+    "per_seed": per_seed,
+  }
 
 
 def _curve(
@@ -103,7 +108,7 @@ def _curve(
     markersize=6,
     # Open marks, so that the networks are told apart without colours too.
     markerfacecolor=colour if network == "ebm" else "white",
-    label=f"{network.upper()} {model}, {mine[0]['parameters'] / 1e6:.1f} M parameters",
+    label=f"{network.upper()} {model}, {mine[0]['hidden']:,} units",
   )
   if sems.any():
     axes.fill_between(
@@ -148,5 +153,6 @@ SPEC = FigureSpec(
   "softmax-based classifier (SBC) of three sizes. Mean over seeds, band of one SEM.",
   roles=tuple(_role(network, model) for model in MODELS for network in NETWORKS),
   draw=from_runs,
+  shown="final",
   some=True,
 )

@@ -1,6 +1,7 @@
 """Draws a figure by its name, and writes it in three formats."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from ebmjax.figures.catalogue import FIGURES
 from ebmjax.figures.missing import caption, folders_told, runs_of
 from ebmjax.figures.panels import style
 from ebmjax.figures.pooling import scan
-from ebmjax.figures.spec import Runs
+from ebmjax.figures.spec import Finished, Runs
 from ebmjax.report import drawing
 
 if TYPE_CHECKING:
@@ -27,21 +28,24 @@ def draw(
   out_dir: str | Path,
   *,
   allow_partial: bool = False,
+  scores: Sequence[Finished] = (),
 ) -> list[Path]:
   """Returns the files NAME.svg, NAME.pdf and NAME.png of a figure of `FIGURES`.
 
   UserError where a run is missing; the sentence has the command that makes it. Runs on
   part of the data are only taken with `allow_partial`, and the figure's title says so.
+  `scores` are results whose runs are gone: a figure of final accuracies counts them in.
   """
   if name not in FIGURES:
     raise UserError(f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}")
-  root = Path(runs_root)
-  runs = runs_of(name, FIGURES[name], root, scan(root), allow_partial)
-  text = caption(FIGURES[name], runs)
+  root, spec = Path(runs_root), FIGURES[name]
+  finished = [] if scores and not root.is_dir() else scan(root)
+  runs = runs_of(name, spec, root, finished, allow_partial, scores)
+  text = caption(spec, runs)
   with style():
-    figure = FIGURES[name].draw(runs)
+    figure = spec.draw(runs)
     _mark_partial(figure, runs)
-    content = rendered(figure, FIGURES[name].title, text)
+    content = rendered(figure, spec.title, text)
   paths = _write(Path(out_dir), name, content)
   _log.info("%s: %s", name, text)
   _log.info("Drawn from %s.", folders_told(runs))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ebmjax.errors import UserError
-from ebmjax.figures.pooling import Finished, choose, seeds_told
-from ebmjax.figures.spec import FigureSpec, Role, Runs
+from ebmjax.figures.pooling import choose, seeds_told
+from ebmjax.figures.spec import FigureSpec, Finished, Role, Runs
 
 
 def runs_of(
@@ -15,13 +15,16 @@ def runs_of(
   root: Path,
   finished: Sequence[Finished],
   allow_partial: bool = False,
+  scores: Sequence[Finished] = (),
 ) -> Runs:
   """Returns the runs of a figure among those `finished` under `root`.
 
   UserError with the commands that make the missing ones. A figure that can do without
-  some of them needs one.
+  some of them needs one; one of final accuracies is content with `scores`, too.
   """
-  runs = choose(finished, spec.roles, within=spec.within, allow_partial=allow_partial)
+  if spec.shown == "final":
+    finished = [*finished, *scores]
+  runs = choose(finished, spec.roles, shown=spec.shown, allow_partial=allow_partial)
   absent = [role for role in spec.roles if not runs[role.name]]
   if not absent or (spec.some and any(runs.values())):
     return runs
@@ -86,7 +89,7 @@ def _partial_ones(
   """Returns a clause that names runs which only part of the data keeps out."""
   if allow_partial:
     return ""
-  runs = choose(finished, absent, within=spec.within, allow_partial=True)
+  runs = choose(finished, absent, shown=spec.shown, allow_partial=True)
   names = [path.name for found in runs.values() for run in found for path in run.paths]
   if not names:
     return ""

@@ -13,37 +13,32 @@ from ml_collections import ConfigDict
 
 from ebmjax import config
 from ebmjax.errors import UserError, WorkdirError
-from ebmjax.figures.spec import Role, Run, Runs
+from ebmjax.figures.spec import Finished, Role, Run, Runs, Shown
+from ebmjax.identity import identity, recorded
 from ebmjax.report import stored
-from ebmjax.report.history import History
+from ebmjax.report.history import History, without_evaluations
 from ebmjax.report.stored import StoredRun
 from ebmjax.types import Evaluation
 
 _log = logging.getLogger(__name__)
-
-# Keys that do not change what a seed's run finds at a step.
-_FREE = ("seed", "seeds", "data.dir", "data.source", "data.download")
-_FREE_BRANCHES = ("eval.", "checkpoint.", "runner.", "data.require_full")
-
-Finished = tuple[Path, dict[str, Any]]  # a workdir and its results.json
 
 
 def find_runs(
   root: str | Path,
   roles: Iterable[Role],
   *,
-  within: bool = False,
+  shown: Shown = "ends",
   allow_partial: bool = False,
 ) -> dict[str, tuple[Run, ...]]:
   """Returns {role: runs} of the finished runs under `root`; () where none fits.
 
-  Runs of disjoint seeds are pooled where nothing else differs and their evaluations
-  were made at the same steps: `within` tasks too, or at their ends alone. Of several
-  that fit, the role gets the one on full data, then the most usual, then (`within`) the
-  one evaluated most often, then the one with most seeds. Runs on part of the data
-  count with `allow_partial` only.
+  Runs of disjoint seeds are pooled where nothing else differs and those evaluations
+  which are `shown` were made at the same steps. Of several that fit, the role gets the
+  one on full data, then the most usual, then (`within` tasks) the one evaluated most
+  often, then the one with most seeds. Runs on part of the data count with
+  `allow_partial` only.
   """
-  return choose(scan(root), roles, within=within, allow_partial=allow_partial)
+  return choose(scan(root), roles, shown=shown, allow_partial=allow_partial)
 
 
 def scan(root: str | Path) -> list[Finished]:
@@ -67,11 +62,11 @@ def choose(
   finished: Sequence[Finished],
   roles: Iterable[Role],
   *,
-  within: bool = False,
+  shown: Shown = "ends",
   allow_partial: bool = False,
 ) -> dict[str, tuple[Run, ...]]:
   """Returns what `find_runs` does, of runs that were found before."""
-  return {role.name: _cast(role, finished, within, allow_partial) for role in roles}
+  return {role.name: _cast(role, finished, shown, allow_partial) for role in roles}
 
 
 def settings(results: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,21 +102,21 @@ def _defaults() -> dict[str, Any]:
 def _cast(
   role: Role,
   finished: Sequence[Finished],
-  within: bool,
+  shown: Shown,
   allow_partial: bool,
 ) -> tuple[Run, ...]:
   """Returns the runs of a role, by the value of its key `apart`."""
   choices: dict[Any, list[Run]] = defaultdict(list)
-  for group in _groups(role, finished, within):
+  for group in _groups(role, finished, shown):
     run = _pool(role, group)
     if allow_partial or not run.partial:
       choices[run.value].append(run)
-  return tuple(min(choices[value], key=_order(within)) for value in sorted(choices))
+  return tuple(min(choices[value], key=_order(shown)) for value in sorted(choices))
 
 
-def _order(within: bool) -> Any:
+def _order(shown: Shown) -> Any:
   def key(run: Run) -> tuple[Any, ...]:
-    evaluations = len(run.history.steps) if within else 0
+    evaluations = len(run.history.steps) if shown == "within" else 0
     seeds = len(run.history.seeds)
     return run.partial, len(run.departures), -evaluations, -seeds, run.paths
 
@@ -129,21 +124,27 @@ def _order(within: bool) -> Any:
 
 
 def _groups(
-  role: Role, finished: Sequence[Finished], within: bool
+  role: Role, finished: Sequence[Finished], shown: Shown
 ) -> Iterable[list[StoredRun]]:
   """Returns the runs that fit a role, together where nothing but seeds differs."""
   groups: dict[str, list[StoredRun]] = defaultdict(list)
   for folder, results in finished:
     if _fits(role, settings(results)):
       try:
-        run = stored.read(folder)
+        run = _read(folder, results, shown)
       except WorkdirError as error:
         _log.warning("%s is left out: %s", folder, error)
-        continue
-      history = run.history if within else _ends_alone(run.history)
-      run = run._replace(history=history)
-      groups[_what_seeds_share(run)].append(run)
+      else:
+        groups[_what_seeds_share(run)].append(run)
   return groups.values()
+
+
+def _read(folder: Path, results: dict[str, Any], shown: Shown) -> StoredRun:
+  """Returns a run with as much of its history as is shown."""
+  if shown == "final":
+    return StoredRun(folder, results, without_evaluations(results["seeds"]), [])
+  run = stored.read(folder)
+  return run if shown == "within" else run._replace(history=_ends_alone(run.history))
 
 
 def _fits(role: Role, found: Mapping[str, Any]) -> bool:
@@ -154,14 +155,10 @@ def _fits(role: Role, found: Mapping[str, Any]) -> bool:
 
 def _what_seeds_share(run: StoredRun) -> str:
   """Returns a text that is equal for runs which only differ in their seeds."""
-  kept = {
-    key: value
-    for key, value in settings(run.results).items()
-    if key not in _FREE and not key.startswith(_FREE_BRANCHES)
-  }
+  config = identity(recorded(run.results["config"]))
   digest = run.results["facts"].get("data_digest")
   steps = run.history.steps.tolist()
-  return json.dumps([kept, digest, steps, run.history.class_names], sort_keys=True)
+  return json.dumps([config, digest, steps, run.history.class_names])
 
 
 def _pool(role: Role, group: Sequence[StoredRun]) -> Run:

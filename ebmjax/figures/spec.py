@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,12 @@ from ebmjax.report.history import History
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
+
+
+# What a figure shows of a run: its final accuracies alone, its evaluations at the ends
+# of tasks, or those within tasks too.
+Shown = Literal["final", "ends", "within"]
+Finished = tuple[Path, dict[str, Any]]  # where a run's results come from; results.json
 
 
 class Role(NamedTuple):
@@ -31,7 +37,7 @@ class Run(NamedTuple):
 
   paths: tuple[Path, ...]
   results: dict[str, Any]  # of the first; its seeds alone
-  history: History  # of all seeds
+  history: History  # of all seeds, as much of it as the figure shows
   per_seed: np.ndarray  # [R], the final average accuracy in percent
   value: Any  # of the role's key `apart`
   departures: tuple[str, ...]  # from what is usual: "stream.iterations=30"
@@ -48,5 +54,5 @@ class FigureSpec(NamedTuple):
   caption: str
   roles: tuple[Role, ...]
   draw: "Callable[[Runs], Figure]"
-  within: bool = False  # shows evaluations within tasks, where there are any
+  shown: Shown = "ends"
   some: bool = False  # can do without some of its runs

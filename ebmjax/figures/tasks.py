@@ -114,5 +114,6 @@ SPEC = FigureSpec(
   "seeds, bars of one SEM; methods are drawn a little apart.",
   roles=tuple(_role(name) for name in METHODS),
   draw=number_of_tasks,
+  shown="final",
   some=True,
 )

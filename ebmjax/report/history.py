@@ -1,6 +1,6 @@
 """Everything that a run's evaluations found, and the matrices read from it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,13 @@ class History(NamedTuple):
   class_names: tuple[str, ...]  # C
   seeds: tuple[int, ...]  # R
   evaluated_on: str = "test"  # or what `evaluated_on` says of the run's config
+
+
+def without_evaluations(seeds: Iterable[int]) -> History:
+  """Returns the history of runs of which only the final scores are known."""
+  seeds, none = tuple(seeds), np.zeros(0, int)
+  fields = [np.zeros((0, len(seeds)))] * len(Evaluation._fields)
+  return History(none, none, none.astype(bool), Evaluation(*fields), (), seeds)
 
 
 def evaluated_on(config: Mapping[str, Any]) -> str:

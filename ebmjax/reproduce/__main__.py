@@ -6,6 +6,7 @@
   python -m ebmjax.reproduce --table=all --budget=8           ... for about eight hours
   python -m ebmjax.reproduce --cell=boundary_free/ebm/split_mnist --seeds=5
   python -m ebmjax.reproduce --figure=confusion               draws it from such runs
+  python -m ebmjax.reproduce --figure=capacity                ... and stored results
 
 A table or cell is run where --seeds or --budget is given, and only listed otherwise.
 The same command goes on where it was broken off; finished seeds are not run again.
@@ -55,7 +56,8 @@ def _act(given: argparse.Namespace) -> int:
     return 0
   if given.figure:
     for name in given.figure:
-      print(*figures.draw(name, given.runs, given.out), sep="\n")
+      paths = figures.draw(name, given.runs, given.out, scores=store.scores())
+      print(*paths, sep="\n")
     return 0
   folders = {name: getattr(given, name) for name in ("mnist", "cifar10", "cifar100")}
   settings = Settings(given.runs, folders, given.pretrained)

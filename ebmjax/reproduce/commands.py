@@ -11,18 +11,11 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from ebmjax import cli
-from ebmjax import config as configuration
 from ebmjax.errors import ConfigError
+from ebmjax.identity import WEIGHTS, identity, recorded
 from ebmjax.methods import METHODS
 from ebmjax.validation import resolve
 
-WEIGHTS = "FILE.npz"  # stands for the user's own file in every command shown
-# Keys that change neither the training nor what is scored at its end.
-FREE = (
-  *("data.dir", "data.source", "data.download", "data.require_full"),
-  *("seed", "seeds", "network.conv_form"),
-)
-_FREE_GROUPS = ("eval.", "checkpoint.", "runner.")
 _FILES = {
   ("split", "mnist", False): "configs/splitmnist.py",
   ("permuted", "mnist", False): "configs/permmnist.py",
@@ -72,27 +65,6 @@ def obstacle(chosen: str, learner: str) -> str | None:
   except ConfigError as error:
     return f"{chosen}: {error}"
   return None
-
-
-def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a run's configuration by dotted key, less the keys that do not matter.
-
-  Of the file of pre-trained weights only whether there is one is kept.
-  """
-  flat = configuration.flat_keys(ConfigDict(json.loads(json.dumps(config))))
-  kept = {key: value for key, value in flat.items() if not _free(key)}
-  if kept.get("network.pretrained"):
-    kept["network.pretrained"] = WEIGHTS
-  return kept
-
-
-def identity(flat: Mapping[str, Any]) -> str:
-  """Returns a text that is equal for runs of equal configuration.
-
-  A key that `flat`, of an older run, does not have counts as having its default.
-  """
-  whole = recorded(configuration.default().to_dict()) | dict(flat)
-  return json.dumps({k: _number(v) for k, v in whole.items()}, sort_keys=True)
 
 
 @functools.cache
@@ -152,18 +124,8 @@ def _scenario(flat: Mapping[str, Any]) -> list[str]:
   return ["domain"] if flat["stream.scenario"] == "domain" else []
 
 
-def _free(key: str) -> bool:
-  return key in FREE or key.startswith(_FREE_GROUPS)
-
-
 def _text(value: Any) -> str:
   """Returns a value as a flag takes it; `identity` has made every number a float."""
   if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
     return str(int(value))
   return str(tuple(value)) if isinstance(value, list) else str(value)
-
-
-def _number(value: Any) -> Any:
-  """Returns 1 as 1.0, so that equal numbers are equal texts."""
-  whole = isinstance(value, int) and not isinstance(value, bool)
-  return float(value) if whole else value

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ebmjax import metrics
+from ebmjax.identity import identity
 from ebmjax.reproduce import commands, protocols
 from ebmjax.reproduce.cells import Cell
 from ebmjax.reproduce.store import Entry
@@ -54,7 +55,7 @@ class Ledger:
   def __init__(self, cells: Iterable[Cell], entries: Iterable[Entry]) -> None:
     pools: dict[str, list[Entry]] = {}
     for entry in entries:
-      pools.setdefault(commands.identity(entry.config), []).append(entry)
+      pools.setdefault(identity(entry.config), []).append(entry)
     self._measured = {key: pool(found) for key, found in pools.items()}
     self.rows = [self._row(cell) for cell in cells]
 

@@ -7,7 +7,7 @@ from ebmjax.errors import UserError
 from ebmjax.figures import FIGURES
 from ebmjax.figures.missing import runs_of
 from ebmjax.figures.pooling import scan
-from ebmjax.reproduce import commands, protocols, wording
+from ebmjax.reproduce import commands, protocols, store, wording
 from ebmjax.reproduce.cells import Cell
 from ebmjax.reproduce.ledger import CRITERION, Ledger, Measurement, Row
 
@@ -140,12 +140,12 @@ def _provenance(measured: Measurement) -> str:
 
 
 def _figures(root: Path) -> str:
-  """Returns the figures by name, and which the runs under `root` suffice for."""
-  finished = scan(root) if root.is_dir() else []
+  """Returns the figures by name, and which can be drawn from `root` and the scores."""
+  finished, scores = scan(root) if root.is_dir() else [], store.scores()
   lines = ["figures (--figure=NAME draws one)"]
   for name, spec in FIGURES.items():
     try:
-      runs_of(name, spec, root, finished)
+      runs_of(name, spec, root, finished, scores=scores)
       state = "can be drawn"
     except UserError:
       state = "its runs are missing"

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 from ebmjax import atomic
 from ebmjax.errors import WorkdirError
+from ebmjax.identity import identity, nested, recorded
 from ebmjax.report import stored
 from ebmjax.reproduce import commands
 from ebmjax.reproduce.cells import Cell
 from ebmjax.workdir import Workdir
 
 MEASURED = Path(__file__).parent / "measured.json"
+_FACTS = ("data_source", "data_digest", "data_full")
 _log = logging.getLogger("ebmjax")
 
 
@@ -54,6 +56,22 @@ def read(path: Path = MEASURED) -> list[Entry]:
     ) from error
 
 
+def scores(path: Path = MEASURED) -> list[tuple[Path, dict[str, Any]]]:
+  """Returns what is kept of the stored runs' results.json, for figures."""
+  return [
+    (
+      path,
+      {
+        "config": nested(entry.config),
+        "seeds": entry.seeds,
+        "per_seed": entry.accuracies,
+        "facts": {name: getattr(entry, name) for name in _FACTS},
+      },
+    )
+    for entry in read(path)
+  ]
+
+
 def find(root: Path, cells: Iterable[Cell]) -> list[Entry]:
   """Returns the finished runs under `root`; one that cannot be read is told of."""
   owners = owners_of(cells)
@@ -74,9 +92,9 @@ def make_entry(
   """Returns the entry of a results.json; `owners` are cells by identity."""
   facts = results["facts"]
   environment = facts.get("environment", {})
-  config = commands.recorded(results["config"])
+  config = recorded(results["config"])
   return Entry(
-    cell=owners.get(commands.identity(config), [None])[0],
+    cell=owners.get(identity(config), [None])[0],
     command=commands.describe(config),
     seeds=list(results["seeds"]),
     accuracies=list(results["per_seed"]),
@@ -122,7 +140,7 @@ def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[En
   with _locked(path.parent):
     kept: dict[tuple[str, tuple[int, ...]], Entry] = {}
     for entry in [*read(path), *accepted]:
-      key = (commands.identity(entry.config), tuple(entry.seeds))
+      key = (identity(entry.config), tuple(entry.seeds))
       if key not in kept or entry.finished >= kept[key].finished:
         kept[key] = entry
     return _write(path, kept.values(), owners_of(cells))
@@ -143,7 +161,7 @@ def _write(
   """Returns the entries as written: cells and commands anew, for files may change."""
   current = [
     entry._replace(
-      cell=owners.get(commands.identity(entry.config), [None])[0],
+      cell=owners.get(identity(entry.config), [None])[0],
       command=commands.describe(entry.config),
     )
     for entry in entries

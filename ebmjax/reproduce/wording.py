@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ebmjax.identity import identity
 from ebmjax.report import paper
 from ebmjax.reproduce.cells import Cell
-from ebmjax.reproduce.commands import identity
 from ebmjax.reproduce.estimates import Estimate, estimate, told
 from ebmjax.reproduce.ledger import Ledger, Measurement, Row
 
