@@ -32,7 +32,8 @@ or read from config.data.dir. `:smoke` shrinks any of them.
 
 from ml_collections import ConfigDict
 
-from ebmjax import config as base
+from ebmjax import variants as base
+from ebmjax.config import default
 
 
 def _hidden(units: int) -> base.Variant:
@@ -66,7 +67,7 @@ _OWN: dict[str, base.Variant] = {
 
 def get_config(variants: str | None = None) -> ConfigDict:
   """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = base.default()
+  config = default()
   config.data.update({"name": "noise", "images": 10_000, "memorise": True})
   config.stream.update({"tasks": 1, "iterations": 100_000})
   config.network.update({"trunk": "flat", "label_rows": 1000, "hidden": 512})

@@ -29,7 +29,8 @@ config.data.dir. `:smoke` shrinks any of them.
 
 from ml_collections import ConfigDict
 
-from ebmjax import config as base
+from ebmjax import variants as base
+from ebmjax.config import default
 
 
 def _conditioning(**changes: str) -> base.Variant:
@@ -51,7 +52,7 @@ _CONDITIONING: dict[str, base.Variant] = {
 
 def get_config(variants: str | None = None) -> ConfigDict:
   """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = base.default()
+  config = default()
   config.data.update({"name": "cifar10", "augment": "crop_and_flip"})
   config.stream.update({"name": "split", "tasks": 5, "epochs_per_task": 50})
   config.network.update({"trunk": "conv4", "gate": "softmax", "skip": False})
@@ -71,7 +72,7 @@ _METHODS: base.Settings = {
   "si": {"strength": 1.0},
   "lwf": {},
   "mas": {"strength": 0.001},
-  "bgd": {"std_init": 0.015},
+  "bgd": {"std_init": 0.015, "step_size": 10.0},
   "er": {"budget": 1000},
   "icarl": {"budget": 2000},
 }

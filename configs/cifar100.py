@@ -29,7 +29,8 @@ config.data.dir. `:smoke` shrinks any.
 
 from ml_collections import ConfigDict
 
-from ebmjax import config as base
+from ebmjax import variants as base
+from ebmjax.config import default
 
 
 def _set(**changes: object) -> base.Variant:
@@ -56,7 +57,7 @@ _OWN: dict[str, base.Variant] = {
 
 def get_config(variants: str | None = None) -> ConfigDict:
   """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = base.default()
+  config = default()
   config.data.name = "cifar100"
   config.stream.update({"tasks": 10, "iterations": 5000, "epochs_per_task": 50})
   config.network.update({"trunk": "conv5", "hidden": 2000, "gated_layers": 2})
@@ -67,7 +68,7 @@ def get_config(variants: str | None = None) -> ConfigDict:
   config.runner.chunk = 25
   own = _OWN | base.method_variants(_METHODS, _PERIODIC) | {"source": _source}
   base.apply_variants(config, variants, base.with_variants(own))
-  if config.objective == "ce":
+  if config.objective in ("ce", "joint_pairs"):
     config.negatives = "auto"
   return config
 
@@ -80,7 +81,7 @@ _METHODS: base.Settings = {
   "si": {"strength": 1.0},
   "lwf": {},
   "mas": {"strength": 0.001},
-  "bgd": {"std_init": 0.015},
+  "bgd": {"std_init": 0.015, "step_size": 10.0},
   "er": {"budget": 2000},
   "icarl": {"budget": 2000},
 }

@@ -31,12 +31,13 @@ them to seconds; its score means nothing.
 
 from ml_collections import ConfigDict
 
-from ebmjax import config as base
+from ebmjax import variants as base
+from ebmjax.config import default
 
 
 def get_config(variants: str | None = None) -> ConfigDict:
   """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = base.default()
+  config = default()
   config.stream.update({"name": "permuted", "tasks": 10})
   config.network.hidden = 1000
   own = base.method_variants(_METHODS) | {"source": _source}

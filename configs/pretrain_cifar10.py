@@ -13,12 +13,13 @@ PyTorch's layout) can be used in place of these.
 
 from ml_collections import ConfigDict
 
-from ebmjax import config as base
+from ebmjax import variants as base
+from ebmjax.config import default
 
 
 def get_config(variants: str | None = None) -> ConfigDict:
   """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = base.default()
+  config = default()
   config.objective = "ce"
   config.data.update({"name": "cifar10", "augment": "mirror_crop_and_flip"})
   config.data.std = (0.2470, 0.2435, 0.2616)

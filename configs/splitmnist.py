@@ -34,20 +34,20 @@ its score means nothing.
 
 from ml_collections import ConfigDict
 
-from ebmjax import config as base
+from ebmjax import variants as base
+from ebmjax.config import default
 
 
 def get_config(variants: str | None = None) -> ConfigDict:
   """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = base.default()
+  config = default()
   config.stream.update({"name": "split", "tasks": 5})
   config.network.hidden = 400
-  own = base.method_variants(_METHODS, _PERIODIC) | {"source": _source, "hsu": _hsu}
+  own = base.method_variants(_METHODS, _PERIODIC, _CONTRASTIVE)
+  own |= {"source": _source, "hsu": _hsu}
   base.apply_variants(config, variants, base.with_variants(own))
   if config.method.name == "er" and config.network.name == "ebm":
     config.method.replay_weights = "mean"  # as in the released code
-  if config.objective == "contrastive" and config.network.name == "sbc":
-    config.method.update(_CONTRASTIVE.get(config.method.name, {}))
   return config
 
 

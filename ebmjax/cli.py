@@ -11,6 +11,7 @@ from ml_collections import ConfigDict, config_flags
 
 from ebmjax import config as configuration
 from ebmjax.errors import ConfigError
+from ebmjax.variants import VARIANTS, UnknownVariantError
 
 _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
 
@@ -69,9 +70,27 @@ def help_text(usage: str, argv: list[str]) -> str:
   ]
   title = f"Keys of {chosen}:" if chosen else "Keys and their defaults:"
   parts.append("\n".join([title, *keys]))
-  variants = ", ".join(configuration.VARIANTS)
-  parts.append(f"Variants: {variants}. Several: FILE:boundary_free,sbc")
+  variants = variants_of(chosen) if chosen else tuple(VARIANTS)
+  parts.append(_variants_told(variants))
   return "\n\n".join(part for part in parts if part)
+
+
+def variants_of(chosen: str) -> tuple[str, ...]:
+  """Returns the variants of FILE[:variants], none where the file knows none."""
+  try:
+    load(f"{chosen.partition(':')[0]}:?")  # which no experiment has
+  except UnknownVariantError as error:
+    return error.variants
+  except ConfigError:
+    pass  # a file of the user's own, with other ways
+  return ()
+
+
+def _variants_told(variants: tuple[str, ...]) -> str:
+  if not variants:
+    return ""
+  several = ",".join(variants[:2])
+  return f"Variants: {', '.join(variants)}. Several: FILE:{several}"
 
 
 def default_workdir(chosen: str) -> str:

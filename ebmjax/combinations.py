@@ -3,6 +3,7 @@
 from ml_collections import ConfigDict
 
 from ebmjax import data
+from ebmjax.config import default
 
 Rule = tuple[bool, str]  # whether it is broken, and what is said then
 AT_BOUNDARIES = ("ewc", "icarl")  # methods that consolidate there alone
@@ -54,6 +55,7 @@ def _of_setting(config: ConfigDict) -> list[Rule]:
 def _of_method(config: ConfigDict) -> list[Rule]:
   """Returns the rules of what a method can be run with."""
   method, every = config.method.name, config.method.consolidate_every
+  owners = _owners(config)
   return [
     (
       every > 0 and method not in PERIODIC,
@@ -70,6 +72,23 @@ def _of_method(config: ConfigDict) -> list[Rule]:
       f"config.method.name={method!r} mixes tasks in a batch, and "
       "config.stream.scenario='task' sets only a task's own classes against each "
       "other; use 'class'.",
+    ),
+    (
+      method == "lwf" and config.stream.scenario == "task",
+      "config.method.name='lwf' distils all old classes together, and "
+      "config.stream.scenario='task' sets only a task's own against each other; use "
+      "'class' or 'domain'.",
+    ),
+    (
+      method == "icarl" and config.objective != "ce",
+      "config.method.name='icarl' has an objective of its own, in the place of "
+      f"config.objective={config.objective!r}; use 'ce'.",
+    ),
+    (
+      method in ("er", "icarl") and config.method.budget < owners,
+      f"config.method.budget={config.method.budget} is less than an image for each of "
+      f"{owners} {'classes' if _shares_by_class(config) else 'tasks'}; give {owners} "
+      "or more.",
     ),
     (
       _shares_by_class(config) and config.stream.scenario == "domain",
@@ -100,7 +119,7 @@ def _of_objective(config: ConfigDict) -> list[Rule]:
 def _of_network(config: ConfigDict) -> list[Rule]:
   """Returns the rules of a network and the images it is given."""
   info = data.DATASETS[config.data.name]
-  trunks = _trunks_for(info)
+  trunks, gate = _trunks_for(info), _unusual_gate(config.network)
   return [
     (
       config.network.trunk not in trunks,
@@ -122,6 +141,11 @@ def _of_network(config: ConfigDict) -> list[Rule]:
       "config.data.augment forbids; set config.data.augment='none'.",
     ),
     (
+      config.network.trunk == "flat" and config.network.name == "ebm" and bool(gate),
+      f"config.network.trunk='flat' has a gate of its own, in the place of {gate}; "
+      "leave the gate's keys at their defaults.",
+    ),
+    (
       config.network.label_rows > 0 and config.network.trunk != "flat",
       f"config.network.label_rows={config.network.label_rows} is for "
       f"config.network.trunk='flat', not {config.network.trunk!r}; use 0.",
@@ -139,6 +163,14 @@ def _of_network(config: ConfigDict) -> list[Rule]:
       "layers, at least 16 hidden units); use 'pytorch', the same distribution.",
     ),
   ]
+
+
+def _unusual_gate(network: ConfigDict) -> str:
+  """Returns the keys of a label's gate that are not at their defaults, or nothing."""
+  usual = default().network
+  keys = ("gate", "embedding", "skip", "gated_layers", "mask_off", "position")
+  changed = [key for key in keys if network[key] != usual[key]]
+  return ", ".join(f"config.network.{key}={network[key]!r}" for key in changed)
 
 
 def _has_seeded_weights(config: ConfigDict) -> bool:
@@ -229,6 +261,16 @@ def _trunks_for(info: data.DatasetInfo) -> tuple[str, ...]:
   if info.generated:
     return ("flat",)
   return ("conv4", "conv5", "flat") if len(info.image_shape) == 3 else ("none",)
+
+
+def _owners(config: ConfigDict) -> int:
+  """Returns how many tasks or classes share the budget of stored images."""
+  tasks, classes = config.stream.tasks, data.DATASETS[config.data.name].num_classes
+  if config.method.consolidate_every:  # a reservoir, which nothing shares
+    return 1
+  if not _shares_by_class(config):
+    return int(tasks)
+  return int(tasks * classes if config.stream.name == "permuted" else classes)
 
 
 def _shares_by_class(config: ConfigDict) -> bool:

@@ -6,7 +6,7 @@ configs/pretrain_cifar10.py; SEED is one of its seeds (default: the first).
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,44 +14,86 @@ from ml_collections import ConfigDict
 
 from ebmjax import runner
 from ebmjax.checkpoints import Checkpoints
+from ebmjax.config import default, flat_keys
 from ebmjax.data import DATASETS
-from ebmjax.errors import UserError, WorkdirError
+from ebmjax.errors import ConfigError, WorkdirError
+from ebmjax.identity import nested
 from ebmjax.machine import make_learner
 from ebmjax.networks.cifar100 import save_trunk
+from ebmjax.terminal import answer
+from ebmjax.validation import resolve
 from ebmjax.workdir import Workdir
+
+
+class _Run(NamedTuple):
+  """What a finished run says of itself."""
+
+  config: ConfigDict
+  image_shape: tuple[int, ...]
+  seeds: list[int]
+  classes: int
 
 
 def export(run: Path, out: Path, seed: int | None = None) -> int:
   """Returns the step whose trunk was written to `out`."""
-  with Workdir(run) as folder:
-    results = folder.results()
-  if results is None:
-    raise WorkdirError(f"{run} holds no finished run; finish it first.")
-  config = ConfigDict(results["config"])
-  seeds = results["seeds"]
-  if seed is not None and seed not in seeds:
-    raise WorkdirError(f"{run} has no seed {seed}; its seeds are {seeds}.")
-  step, states = _last_states(config, run, seeds, len(results["class_names"]))
-  index = 0 if seed is None else seeds.index(seed)
-  save_trunk(out, jax.tree.map(lambda leaf: leaf[index], _trunk(states, run)))
+  if out.suffix != ".npz":
+    raise ConfigError(f"{out} is to hold arrays; give it a name that ends in .npz.")
+  found = _read(run)
+  if seed is not None and seed not in found.seeds:
+    raise WorkdirError(f"{run} has no seed {seed}; its seeds are {found.seeds}.")
+  step, states = _last_states(found, run)
+  index = 0 if seed is None else found.seeds.index(seed)
+  trunk = jax.tree.map(lambda leaf: leaf[index], _trunk(states, run))
+  try:
+    save_trunk(out, trunk)
+  except OSError as error:
+    raise WorkdirError(
+      f"{out} cannot be written ({error.strerror}); give another file."
+    ) from error
   return step
 
 
-def _last_states(
-  config: ConfigDict, run: Path, seeds: list[int], num_classes: int
-) -> tuple[int, Any]:
-  row = jax.ShapeDtypeStruct(DATASETS[config.data.name].image_shape, np.uint8)
-  keys = jax.numpy.stack([jax.random.key(seed) for seed in seeds])
+def _read(run: Path) -> _Run:
+  """Returns what results.json says; a key that it does not have is as by default."""
+  results = Workdir(run).results()  # not entered: a mistyped folder is not made
+  if results is None:
+    raise WorkdirError(
+      f"{run} holds no finished run; give the --workdir of a run that has ended."
+    )
+  try:
+    keys = flat_keys(default()) | flat_keys(ConfigDict(results["config"]))
+    config = resolve(ConfigDict(nested(keys)))
+    shape = DATASETS[config.data.name].image_shape
+    return _Run(config, shape, list(results["seeds"]), len(results["class_names"]))
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    raise WorkdirError(
+      f"{run / 'results.json'} is not the results of a run; give the --workdir of a "
+      "run that has ended."
+    ) from error
+
+
+def _last_states(found: _Run, run: Path) -> tuple[int, Any]:
+  if not (run / "checkpoints").is_dir():  # which would be made
+    raise _no_checkpoints(run)
+  config = found.config
+  row = jax.ShapeDtypeStruct(found.image_shape, np.uint8)
+  keys = jax.numpy.stack([jax.random.key(seed) for seed in found.seeds])
   one_task = np.ones(
-    (1, num_classes), bool
+    (1, found.classes), bool
   )  # only the number of classes shapes a state
   learner = make_learner(config, row, one_task, jax.vmap(runner.init_key)(keys))
   init = runner.make_init(learner, runner.choose_driver("auto", jax.default_backend()))
   with Checkpoints(run / "checkpoints", config.checkpoint.keep) as keeper:
     restored = keeper.restore(init(keys))
   if restored is None:
-    raise WorkdirError(f"{run} has no checkpoints; they may have been removed.")
+    raise _no_checkpoints(run)
   return restored
+
+
+def _no_checkpoints(run: Path) -> WorkdirError:
+  return WorkdirError(
+    f"{run} has no checkpoints; put them back, or run it anew in another --workdir."
+  )
 
 
 def _trunk(states: Any, run: Path) -> dict[str, Any]:
@@ -67,16 +109,16 @@ def _trunk(states: Any, run: Path) -> dict[str, Any]:
 
 def main(argv: list[str]) -> int:
   """Returns the exit code of the command line `argv`."""
-  if len(argv) not in (3, 4) or not all(word.isdigit() for word in argv[3:]):
+  if len(argv) not in (3, 4) or not all(word.isdecimal() for word in argv[3:]):
     print((__doc__ or "").strip(), file=sys.stderr)
     return 2
-  try:
+
+  def work() -> int:
     step = export(Path(argv[1]), Path(argv[2]), int(argv[3]) if argv[3:] else None)
-  except UserError as error:
-    print(f"ebmjax: {error}", file=sys.stderr)
-    return 1
-  print(f"The trunk after {step} steps is in {argv[2]}.")
-  return 0
+    print(f"The trunk after {step} steps is in {argv[2]}.")
+    return 0
+
+  return answer("ebmjax", work, "the same command writes the file anew")
 
 
 if __name__ == "__main__":

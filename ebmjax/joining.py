@@ -16,7 +16,7 @@ def spelt_out(environ: Mapping[str, str]) -> dict[str, Any] | None:
   if missing:
     raise ConfigError(f"JAX_NUM_PROCESSES is set, and {missing[0]} is not; set both.")
   address, *numbers = (environ[name] for name in _VARIABLES)
-  if not all(number.isdigit() for number in numbers) or ":" not in address:
+  if not all(number.isdecimal() for number in numbers) or ":" not in address:
     raise ConfigError(
       "JAX_NUM_PROCESSES and JAX_PROCESS_ID must be whole numbers and "
       f"JAX_COORDINATOR_ADDRESS a host:port, not {numbers[0]!r}, {numbers[1]!r} and "
@@ -40,8 +40,20 @@ def many_tasks(environ: Mapping[str, str]) -> bool:
   hosts = environ.get("TPU_WORKER_HOSTNAMES", "")
   return (
     # Set by srun for its tasks, and not in the batch script around it.
-    ("SLURM_STEP_NODELIST" in environ and int(environ.get("SLURM_NTASKS", 1)) > 1)
-    or int(environ.get("OMPI_COMM_WORLD_SIZE", 1)) > 1
+    ("SLURM_STEP_NODELIST" in environ and _count(environ, "SLURM_NTASKS") > 1)
+    or _count(environ, "OMPI_COMM_WORLD_SIZE") > 1
     or "," in hosts
     or "JAX_COORDINATOR_ADDRESS" in environ
   )
+
+
+def _count(environ: Mapping[str, str], name: str) -> int:
+  """Returns how many processes a scheduler's variable tells of, 1 without it."""
+  text = environ.get(name) or "1"
+  try:
+    return int(text)
+  except ValueError as error:
+    raise ConfigError(
+      f"{name}={text!r} is no number of processes; unset it, or give --distributed=off "
+      "for a run of one process."
+    ) from error

@@ -56,6 +56,7 @@ def joint_pairs(energies: Array, valid: Array, *, key: Array) -> Array:
   must hold E(x_i, y_{\rho(i)}) for a random permutation \rho of the batch's labels
   (`negatives.repaired`); the rows' partners are permuted here, so that both image and
   label of the negative pair come from anywhere in the batch. A pair may be a true one.
+  Deviation: the appendix writes the bare difference, as for `contrastive`.
   """
   partner = jax.random.permutation(key, energies.shape[0])
   pairs = jnp.stack([energies[:, 0], energies[partner, 1]], axis=1)

@@ -10,6 +10,7 @@ from jax import Array
 from ml_collections import ConfigDict
 
 from ebmjax import evaluation, methods, networks, objectives, runner, streams
+from ebmjax.config import lookup
 from ebmjax.data import DATASETS
 from ebmjax.errors import DivergenceError
 from ebmjax.mesh import Layout, make_layout
@@ -149,7 +150,9 @@ class Machine:
     self._setup, self._tables = setup, layout.put_seeds(setup.tables)
     self._boundary_free = config.stream.setting != "boundary_aware"
     self._train = runner.make_train(learner, make_view(config), driver, layout, options)
-    self._consolidate = runner.make_consolidate(learner, driver, layout, options)
+    self._consolidate = runner.make_consolidate(
+      learner, make_view(config), driver, layout, options
+    )
     self._evaluate = evaluation.make_evaluate(
       learner, driver, config.eval.batch_size, layout, options
     )
@@ -181,19 +184,28 @@ class Machine:
     num_tasks = setup.stream.labels.shape[1]
     asked = tasks_to_evaluate(stop, num_tasks, self._boundary_free)
     horizon = num_tasks - 1 if self._boundary_free else stop.task
-    # Labels are numbered in the order of tasks, so all seeds have the same classes.
-    candidates = runner.seen_classes(setup.tables.classes[0], jnp.int32(horizon))
-    candidates = setup.layout.put_shared(candidates)
     counts = {
       task: setup.layout.whole(
         self._evaluate(
-          self.states, self._tables, setup.test_images, np.int32(task), candidates
+          self.states,
+          self._tables,
+          setup.test_images,
+          np.int32(task),
+          setup.layout.put_shared(self._candidates(task, horizon)),
         )
       )
       for task in asked
     }
     scored = {task for task in asked if stop.step > 0 and task <= horizon}
     return evaluation.collect(counts, num_tasks, scored)
+
+  def _candidates(self, task: int, horizon: int) -> Array:
+    """Returns [C] bool: the classes that an image of `task` may be taken for."""
+    # Labels are numbered in the order of tasks, so all seeds have the same classes.
+    classes = self._setup.tables.classes[0]
+    if make_view(self._setup.config).own_task_only:
+      return classes[task]
+    return runner.seen_classes(classes, jnp.int32(horizon))
 
   def saved(self) -> PyTree:
     """Returns the states [R, ...] as a checkpoint holds them, whatever the devices."""
@@ -211,14 +223,23 @@ class Machine:
     bad = np.argwhere(~np.isfinite(losses))
     if not bad.size:
       return
-    setup = self._setup
+    config, seeds = self._setup.config, self._setup.seeds
     run, offset = bad[np.argmin(bad[:, 1])]
     raise DivergenceError(
-      f"the loss of {setup.config.method.name} with seed {setup.seeds[run]} is not "
-      f"finite at step {first + offset}; lower config.optimiser.learning_rate (now "
-      f"{setup.config.optimiser.learning_rate}) and use a new --workdir. The last "
-      "checkpoint is kept."
+      f"the loss of {config.method.name} with seed {seeds[run]} is not finite at step "
+      f"{first + offset}; lower {_what_diverges(config)} and use a new --workdir. The "
+      "last checkpoint is kept."
     )
+
+
+def _what_diverges(config: ConfigDict) -> str:
+  """Returns the keys, with their values, whose size makes a method run away."""
+  keys = ["optimiser.learning_rate"]
+  if config.method.name == "bgd":  # it has none
+    keys = ["method.std_init", "method.step_size"]
+  elif config.method.name in ("ewc", "online_ewc", "si", "mas"):
+    keys.append("method.strength")
+  return " or ".join(f"config.{key} (now {lookup(config, key)})" for key in keys)
 
 
 def describe_parts(setup: Setup) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from ebmjax import processes
-from ebmjax.errors import UserError
+from ebmjax.errors import ConfigError, UserError
 
 
 def main(argv: list[str]) -> int:
@@ -36,6 +36,7 @@ def main(argv: list[str]) -> int:
     processes.start(cli.distributed(argv))
     config, workdir = cli.parse(argv)
     use_compilation_cache()
+    require_device()
     from ebmjax import experiment, report
 
     results = experiment.run(config, workdir, command=cli.command(argv))
@@ -63,6 +64,19 @@ def use_compilation_cache() -> None:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     jax.config.update("jax_compilation_cache_dir", str(Path(home) / "ebmjax" / "xla"))
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def require_device() -> None:
+  """Raises ConfigError where JAX cannot start on the platforms it is told to use."""
+  import jax
+
+  try:
+    jax.devices()
+  except (RuntimeError, AssertionError) as error:  # the latter: CUDA without a driver
+    told = os.environ.get("JAX_PLATFORMS", "")
+    raise ConfigError(
+      f"JAX finds no device with JAX_PLATFORMS={told!r}; unset it, or set it to cpu."
+    ) from error
 
 
 def cli() -> None:

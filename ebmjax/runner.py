@@ -177,6 +177,7 @@ def make_train(
 
 def make_consolidate(
   learner: Learner,
+  view: View,
   driver: str,
   layout: Layout = ONE_DEVICE,
   options: CompilerOptions = None,
@@ -190,16 +191,11 @@ def make_consolidate(
     key = jax.random.fold_in(jax.random.fold_in(tables.key, _CONSOLIDATE), task)
     labels = tables.labels[task][images.y]
     order = tables.permutation[task]
-    view = TaskView(
-      images.x,
-      labels,
-      order,
-      jnp.maximum(rows, 0),
-      rows >= 0,
-      task,
-      seen_classes(tables.classes, task),
+    seen = competing_classes(tables.classes, task, view)
+    finished = TaskView(
+      images.x, labels, order, jnp.maximum(rows, 0), rows >= 0, task, seen
     )
-    return learner.consolidate(state, key, view)
+    return learner.consolidate(state, key, finished)
 
   run = over_seeds(one, driver, layout)
 
@@ -233,9 +229,7 @@ def make_batch(
     task = jnp.full_like(tasks, -1)
   else:
     negatives, task = tables.classes[tasks[0]], tasks
-  seen = seen_classes(tables.classes, horizon)
-  if view.own_task_only:
-    seen = tables.classes[horizon]
+  seen = competing_classes(tables.classes, horizon, view)
   return Batch(x, y, task, seen, negatives, step)
 
 
@@ -249,6 +243,11 @@ def permuted(x: Array, permutation: Array, tasks: Array) -> Array:
   if permutation.shape[1] == 0:
     return x
   return jnp.take_along_axis(x, permutation[tasks], axis=1)
+
+
+def competing_classes(classes: Array, horizon: Array, view: View) -> Array:
+  """Returns [C] bool: what a learner may normalise over; classes [T, C]."""
+  return classes[horizon] if view.own_task_only else seen_classes(classes, horizon)
 
 
 def seen_classes(classes: Array, horizon: Array) -> Array:

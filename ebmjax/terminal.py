@@ -15,7 +15,33 @@ class Parser(argparse.ArgumentParser):
     raise ConfigError(f"{message}; see --help.")
 
 
-def answer(name: str, work: Callable[[], int]) -> int:
+def whole_number(text: str) -> int:
+  """Returns the whole number of 1 or more that a flag was given."""
+  try:
+    number = int(text)
+  except ValueError:
+    number = 0
+  if number < 1:
+    raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+  return number
+
+
+def positive_number(text: str) -> float:
+  """Returns the finite number above 0 that a flag was given."""
+  try:
+    number = float(text)
+  except ValueError:
+    number = 0.0
+  if not 0 < number < float("inf"):
+    raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+  return number
+
+
+def answer(
+  name: str,
+  work: Callable[[], int],
+  interrupted: str = "the same command goes on from the last checkpoint",
+) -> int:
   """Returns the exit code of `work`, after telling a user's error as `name`'s."""
   try:
     return work()
@@ -23,8 +49,5 @@ def answer(name: str, work: Callable[[], int]) -> int:
     print(f"{name}: {error}", file=sys.stderr)
     return 1
   except KeyboardInterrupt:
-    print(
-      f"{name}: interrupted; the same command goes on from the last checkpoint.",
-      file=sys.stderr,
-    )
+    print(f"{name}: interrupted; {interrupted}.", file=sys.stderr)
     return 130

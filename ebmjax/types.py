@@ -48,7 +48,7 @@ class TaskView(NamedTuple):
   rows: Array  # [M] int32, rows of this task, padded
   valid: Array  # [M] bool, which of them count
   task: Array  # [] int32
-  seen: Array  # [C] bool, the classes of this task and those before it
+  seen: Array  # [C] bool, as in the batches: this task's classes, and those before it
 
 
 class Network(NamedTuple):

@@ -37,8 +37,9 @@ def resolve(config: ConfigDict) -> ConfigDict:
 
 def _default_negatives(config: ConfigDict) -> str:
   fixed = {"ce": "all_seen", "joint_pairs": "repaired", "likelihood": "all_of_batch"}
-  if config.objective == "ce" and config.method.name == "bgd":
-    return "all_classes"  # its authors' code knows no classes to come
+  if (config.objective, config.method.name) == ("ce", "bgd"):
+    # Its authors' code knows no classes to come; a task told is told there, too.
+    return "all_seen" if config.stream.scenario == "task" else "all_classes"
   if config.objective in fixed:
     return fixed[config.objective]
   aware = config.stream.setting == "boundary_aware"

@@ -38,6 +38,11 @@ class Record(NamedTuple):
   evaluation: Evaluation
 
 
+_ANEW = "remove the workdir and start the run anew"
+# What results.json holds, at the least.
+RESULTS = {"average_accuracy", "per_seed", "seeds", "class_names", "config", "facts"}
+
+
 class Workdir:
   """A locked run folder; use as a context manager."""
 
@@ -49,7 +54,7 @@ class Workdir:
   def __enter__(self) -> "Workdir":
     try:
       self._evaluations.mkdir(parents=True, exist_ok=True)
-      self._lock = (self.path / ".lock").open("w")
+      self._lock = (self.path / ".lock").open("a")  # what is signed stays
     except OSError as error:
       raise WorkdirError(
         f"the workdir {self.path} cannot be written ({error.strerror}); choose another "
@@ -127,7 +132,12 @@ class Workdir:
   def results(self) -> dict[str, Any] | None:
     """Returns the results of a finished run, or None."""
     path = self.path / "results.json"
-    return _read_json(path) if path.exists() else None
+    if not path.exists():
+      return None
+    results = _read_json(path)
+    if not results.keys() >= RESULTS:
+      raise WorkdirError(f"{path} is not the results of a run; {_ANEW}.")
+    return results
 
   def rewind(self, step: int) -> None:
     """Drops every record of later steps: they will be made again, alike."""
@@ -176,13 +186,14 @@ def write_json(path: Path, content: Any) -> None:
   atomic.write(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path) -> dict[str, Any]:
   try:
-    return json.loads(path.read_text())
+    content = json.loads(path.read_text())
   except (OSError, ValueError) as error:
-    raise WorkdirError(
-      f"{path} cannot be read as JSON; remove the workdir and start the run anew."
-    ) from error
+    raise WorkdirError(f"{path} cannot be read as JSON; {_ANEW}.") from error
+  if not isinstance(content, dict):
+    raise WorkdirError(f"{path} is not the {path.stem} of a run; {_ANEW}.")
+  return content
 
 
 def _read_record(path: Path) -> Record:

@@ -22,6 +22,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ebmjax.errors import ConfigError, WorkdirError
+from ebmjax.terminal import Parser, answer, whole_number
+
 ROOT = Path(__file__).parents[1]
 _PATIENCE = 15.0  # seconds that processes have to end by themselves
 _TAIL = 20  # lines shown of a failed process's output
@@ -29,22 +32,25 @@ _TAIL = 20  # lines shown of a failed process's output
 
 def main(argv: Sequence[str]) -> int:
   """Returns the exit code of the command line `argv`, the program's name included."""
-  arguments, rest = _parse(list(argv[1:]))
-  with tempfile.TemporaryDirectory() as folder:
-    logs = arguments.logs or Path(folder)
-    logs.mkdir(parents=True, exist_ok=True)
+
+  def work() -> int:
+    arguments, rest = _parse(list(argv[1:]))
     gpus = [] if arguments.platform == "cpu" else _gpus()
     environments = _environments(arguments.processes, arguments.devices, gpus)
-    return _Team(environments, rest, logs).run()
+    with tempfile.TemporaryDirectory() as folder:
+      logs = _make_logs(arguments.logs or Path(folder), arguments.processes)
+      return _Team(environments, rest, logs).run()
+
+  return answer("processes", work)
 
 
 class _Team:
   """The running processes, and what is done when one of them ends."""
 
   def __init__(
-    self, environments: list[dict[str, str]], rest: list[str], logs: Path
+    self, environments: list[dict[str, str]], rest: list[str], logs: list[Path]
   ) -> None:
-    self._logs = [logs / f"process-{i}.log" for i in range(len(environments))]
+    self._logs = logs
     self._asked = 0  # the signal that this launcher was sent
     self._members: list[subprocess.Popen[bytes]] = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -136,6 +142,21 @@ class _Team:
         member.send_signal(number)
 
 
+def _make_logs(folder: Path, processes: int) -> list[Path]:
+  """Returns a file for each process's output; all but the first one's are empty now."""
+  paths = [folder / f"process-{i}.log" for i in range(processes)]
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in paths[1:]:
+      path.write_bytes(b"")
+  except OSError as error:
+    raise WorkdirError(
+      f"the folder {folder} cannot be written ({error.strerror}); choose another with "
+      "--logs."
+    ) from error
+  return paths
+
+
 def _environments(
   processes: int, devices: int | None, gpus: list[str]
 ) -> list[dict[str, str]]:
@@ -146,8 +167,8 @@ def _environments(
   shared["PYTHONPATH"] = path
   each = devices or (len(gpus) // processes if gpus else 1)
   if gpus and not 0 < each * processes <= len(gpus):
-    raise SystemExit(
-      f"processes: {processes} processes of {max(each, 1)} devices need "
+    raise ConfigError(
+      f"{processes} processes of {max(each, 1)} devices need "
       f"{processes * max(each, 1)} GPUs, and there are {len(gpus)}; lower --processes "
       "or --devices, or use --platform=cpu."
     )
@@ -194,27 +215,20 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
   """Returns the launcher's own arguments, and those after `--`."""
   cut = argv.index("--") if "--" in argv else len(argv)
   summary, _, details = (__doc__ or "").partition("\n\n")
-  parser = argparse.ArgumentParser(
+  parser = Parser(
     prog="processes",
     description=summary,
     epilog=details,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
-  parser.add_argument("--processes", type=_positive, default=2)
-  parser.add_argument("--devices", type=_positive, help="of each process")
+  parser.add_argument("--processes", type=whole_number, default=2)
+  parser.add_argument("--devices", type=whole_number, help="of each process")
   parser.add_argument("--platform", choices=("auto", "cpu"), default="auto")
   parser.add_argument("--logs", type=Path, help="folder for the others' output")
   arguments = parser.parse_args(argv[:cut])
   if not argv[cut + 1 :]:
     parser.error("nothing to run: give ebmjax.main's arguments after `--`")
   return arguments, argv[cut + 1 :]
-
-
-def _positive(text: str) -> int:
-  value = int(text)
-  if value < 1:
-    raise argparse.ArgumentTypeError(f"{text} is too small; give 1 or more")
-  return value
 
 
 if __name__ == "__main__":

@@ -93,10 +93,11 @@ def _held_out(
   """Returns the settings with images held out, and how many of each class."""
   from ebmjax.sweep import running
 
-  if asked == 0:
+  if asked is not None and asked < 1:
     raise ConfigError(
-      "--validation=0 would choose the best setting on the test images; give 1 or "
-      "more, or leave it out for a tenth of the smallest class."
+      f"--validation={asked} holds out no image, so the best setting would be chosen "
+      "on the test images; give 1 or more, or leave it out for a tenth of the smallest "
+      "class."
     )
   count = asked or running.default_validation(settings, load)
   settings = sweeping.with_key(settings, "data.validation", count)

@@ -61,9 +61,10 @@ def trace(
   steps = min(size, setup.stream.rows.shape[1])
   chunk = shapes(next(runner.chunks(setup.stream, 0, steps, size)))
   task, candidates = shapes((np.int32(0), setup.stream.classes[0, 0]))
-  train_chunk: Any = runner.make_train(learner, make_view(setup.config), driver)
+  view = make_view(setup.config)
+  train_chunk: Any = runner.make_train(learner, view, driver)
   evaluate: Any = evaluation.make_evaluate(learner, driver, block)
-  consolidate: Any = runner.make_consolidate(learner, driver)
+  consolidate: Any = runner.make_consolidate(learner, view, driver)
   found = {"train": train_chunk.trace(states, tables, train, chunk)}
   if not only_train:
     found["evaluate"] = evaluate.trace(states, tables, test, task, candidates)

@@ -186,7 +186,7 @@ def test_command_line(monkeypatch, tmp_path, capsys):
   monkeypatch.setattr(training, "measure", measure)
   monkeypatch.setattr(inference, "measure", measure)
   out = tmp_path / "figures.json"
-  command.main(["--only=permuted MNIST, boundary-free", TWO, f"--out={out}"])
+  assert not command.main(["--only=permuted MNIST, boundary-free", TWO, f"--out={out}"])
   assert asked == [
     "EBM permuted MNIST, boundary-free",
     "SBC permuted MNIST, boundary-free",
@@ -210,14 +210,14 @@ def test_a_failing_case_is_told_and_the_rest_goes_on(monkeypatch, tmp_path, caps
 
   monkeypatch.setattr(training, "measure", measure)
   out = tmp_path / "figures.json"
-  with pytest.raises(SystemExit, match="2 of the cases failed"):
-    command.main(["--only=split MNIST", "--sections=training", f"--out={out}"])
+  only = ["--only=split MNIST", "--sections=training"]
+  assert command.main([*only, f"--out={out}"]) == 1
   figures = json.loads(out.read_text())
   assert [row["case"][:3] for row in figures["training"]] == ["SBC", "SBC"]
   assert figures["failures"][0]["case"] == "EBM split MNIST"
-  assert "failed: EBM split MNIST (training): ValueError: no room" in (
-    capsys.readouterr().out
-  )
+  told = capsys.readouterr()
+  assert "failed: EBM split MNIST (training): ValueError: no room" in told.out
+  assert "ebmjax: 2 of the cases failed, as told above; " in told.err
 
 
 def test_quick_is_a_tenth_and_says_so(monkeypatch, capsys):
@@ -237,15 +237,63 @@ def test_quick_is_a_tenth_and_says_so(monkeypatch, capsys):
   ("argument", "sentence"),
   [
     ("--only=ImageNet", "no case has 'ImageNet' in its name; the names are EBM split"),
-    ("--rounds=0", "0 is too small; give 1 or more"),
+    ("--only=Curve, 10 labels", "in its name; the names are EBM split"),
+    ("--rounds=0", "'0' is no whole number of 1 or more"),
     ("--sections=speed", "'speed' is no section; choose from training, inference"),
     (f"--show={__file__}", "does not hold figures of the benchmark"),
+    ("--out=/dev/null/x.json", "x.json cannot be written (Not a directory); give"),
+    ("--out=/nonesuch/x.json", "x.json cannot be written (No such file or"),
+    (f"--out={__file__}", "is there already; give another file with --out, or remove"),
+    ("--out=.", ". is there already"),
   ],
 )
 def test_what_cannot_be_measured_is_told(argument, sentence, capsys):
-  with pytest.raises(SystemExit) as end:
-    command.main([argument])
-  assert sentence in f"{end.value} {capsys.readouterr().err}"
+  """Before the first case is measured."""
+  assert command.main([argument]) == 1
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith("ebmjax: ") and sentence in line
+  assert "Curve" not in line.partition("the names are")[2]
+
+
+def test_only_the_names_of_the_chosen_sections_are_choices(capsys):
+  assert command.main(["--curves", "--only=EBM split MNIST"]) == 1
+  assert "the names are Curve, " in capsys.readouterr().err
+  assert command.main(["--sections=inference", "--only=Curve"]) == 1
+  assert "the names are Inference, " in capsys.readouterr().err
+
+
+def test_pictures_are_not_written_over(tmp_path, capsys):
+  (tmp_path / "a.svg").touch()
+  assert command.main(["--curves", f"--out={tmp_path / 'a.json'}"]) == 1
+  assert "a.svg is there already" in capsys.readouterr().err
+  assert command.main(["--curves", f"--out={tmp_path / 'b.png'}"]) == 1
+  assert "give it a name that ends in .json" in capsys.readouterr().err
+  assert command.main(["--curves", "--out=."]) == 1
+  assert ". is there already" in capsys.readouterr().err
+
+
+def test_a_list_is_no_figures(tmp_path, capsys):
+  (tmp_path / "a.json").write_text("[1]")
+  assert command.main([f"--show={tmp_path / 'a.json'}"]) == 1
+  assert "does not hold figures of the benchmark" in capsys.readouterr().err
+
+
+def test_a_disk_that_fails_on_the_way_costs_no_case(monkeypatch, tmp_path, capsys):
+  """It is told, the others are measured, and the file has all when it can again."""
+  folder = tmp_path / "disk"
+  folder.mkdir()
+  out, asked = folder / "a.json", []
+
+  def measure(case, peer_python, rounds):
+    asked.append(case.name)
+    folder.rename(tmp_path / "away") if len(asked) == 1 else folder.mkdir()
+    return ROW
+
+  monkeypatch.setattr(training, "measure", measure)
+  only = ["--only=SBC split", "--sections=training", f"--out={out}"]
+  assert command.main(only) == 0
+  assert "a.json cannot be written (No such file" in capsys.readouterr().err
+  assert json.loads(out.read_text())["training"] == [ROW] * 2
 
 
 def test_help_names_every_case(capsys):

@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import jax
 import pytest
 
 from ebmjax import data, main
@@ -129,6 +130,22 @@ FAULTS = {
     keys("method.name=er", "stream.scenario=task"),
     ["config.method.name='er' mixes tasks in a batch", "use 'class'."],
   ),
+  "distilling tasks that do not compete": (
+    keys("method.name=lwf", "stream.scenario=task"),
+    ["config.method.name='lwf' distils all old classes together", "use 'class'"],
+  ),
+  "iCaRL with another objective": (
+    [f"--config={SPLIT}:icarl,sbc,contrastive"],
+    ["has an objective of its own", "config.objective='contrastive'; use 'ce'."],
+  ),
+  "fewer stored images than tasks": (
+    [f"--config={SPLIT}:er", "--config.method.budget=4"],
+    ["config.method.budget=4 is less than an image for each of 5 tasks; give 5"],
+  ),
+  "fewer stored images than classes": (
+    [f"--config={PERMUTED}:icarl,sbc", "--config.method.budget=99"],
+    ["config.method.budget=99 is less than an image for each of 100 classes"],
+  ),
   "shares of classes that come again": (
     keys("method.name=er", "method.quota=class", "stream.scenario=domain"),
     ["keeps images of each class", "config.method.quota='task'."],
@@ -186,6 +203,10 @@ FAULTS = {
     keys("network.trunk=flat"),
     ["config.network.trunk='flat' does not fit", "use none."],
   ),
+  "a gate where there is another": (
+    [CAPACITY, "--config.network.gate=softmax"],
+    ["in the place of config.network.gate='softmax'; leave the gate's keys"],
+  ),
   "table of labels without flat": (
     keys("network.label_rows=20"),
     ["config.network.label_rows=20 is for config.network.trunk='flat'", "use 0."],
@@ -234,6 +255,10 @@ FAULTS = {
     [f"--config={SPLIT}:boundry_free"],
     ["unknown variant 'boundry_free'; did you mean 'boundary_free'? The choices are"],
   ),
+  "variants that exclude each other": (
+    [f"--config={SPLIT}:boundary_free,joint"],
+    ["the variants boundary_free and joint exclude each other; give one of them."],
+  ),
   "unknown flag": ([SMOKE, "--workdri=x"], ["workdri", "See --help."]),
   "stray argument": ([SMOKE, "seeds=3"], ["the argument 'seeds=3' is not a flag"]),
   "no experiment": ([], ["no experiment is named", "--config=configs/permmnist.py"]),
@@ -255,6 +280,18 @@ FAULTS = {
     [f"{ROOT / 'pyproject.toml'} is not a Python file"],
   ),
 }
+
+
+def test_a_platform_that_is_not_there_is_told(monkeypatch, capsys):
+  def none() -> None:
+    raise RuntimeError("Unable to initialize backend 'foo'")
+
+  monkeypatch.setattr(jax, "devices", none)
+  monkeypatch.setenv("JAX_PLATFORMS", "foo")
+  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
+  assert main.main(["ebmjax", SMOKE]) == 1
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith("ebmjax: JAX finds no device with JAX_PLATFORMS='foo'; unset")
 
 
 @pytest.mark.parametrize(("arguments", "parts"), FAULTS.values(), ids=FAULTS.keys())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ebmjax import cli, main
-from tests.helpers import PERMUTED, SPLIT
+from tests.helpers import PERMUTED, ROOT, SPLIT
 
 SMOKE = f"--config={SPLIT}:smoke"
 
@@ -30,6 +30,21 @@ def test_help_of_a_file_says_what_it_reproduces_and_its_values(capsys):
   assert "17.26 +- 0.19" in out
   assert "  --config.network.name='sbc'\n" in out
   assert "  --config.network.hidden=1000\n" in out
+
+
+@pytest.mark.parametrize(
+  ("file", "has", "lacks"),
+  [
+    (SPLIT, ("ewc", "icarl", "hsu", "smoke"), ("medium", "v1")),
+    ("configs/capacity.py", ("large", "sbc"), ("boundary_free", "ewc")),
+    ("configs/pretrain_cifar10.py", ("smoke",), ("sbc",)),
+  ],
+)
+def test_help_of_a_file_lists_its_own_variants(file, has, lacks, capsys):
+  assert main.main(["ebmjax", f"--config={ROOT / file}", "--help"]) == 0
+  (line,) = re.findall(r"^Variants: (.*)\. Several", capsys.readouterr().out, re.M)
+  names = line.split(", ")
+  assert set(has) <= set(names) and not set(lacks) & set(names)
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,18 @@ OTHERS: dict[str, tuple[str, dict[str, Any], int, int]] = {
 
 
 @pytest.mark.usefixtures("no_plots")
+def test_a_task_told_is_told_at_test_time(data_dir, tmp_path: Path):
+  """Only its own classes are candidates: what a class-incremental run states beside."""
+  config = make_config(f"{SPLIT}:smoke", data_dir, stream__scenario="task")
+  experiment.run(config, tmp_path / "run")
+  results = read_results(tmp_path / "run")
+  told = results["task_incremental_accuracy"]["mean"]
+  assert results["average_accuracy"]["mean"] == pytest.approx(told)
+  confusion = evaluations_of(tmp_path / "run")[24]["confusion"][0]
+  assert confusion[:5, 5:].sum() == confusion[5:, :5].sum() == 0
+
+
+@pytest.mark.usefixtures("no_plots")
 @pytest.mark.parametrize(
   ("chosen", "changes", "steps", "classes"), OTHERS.values(), ids=OTHERS.keys()
 )

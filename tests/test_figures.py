@@ -60,7 +60,8 @@ def cifar_config(folder: Path) -> Any:
     arrays[f"x_{part}"] = rng.integers(0, 256, (200, 32, 32, 3), dtype=np.uint8)
     arrays[f"y_{part}"] = np.arange(200) % 100
   np.savez(folder / "cifar100.npz", **arrays)
-  plain = {"trunk": "flat", "embedding": "learned", "label_rows": 100}
+  plain = {"trunk": "flat", "label_rows": 100, "gated_layers": 1}
+  plain |= {"embedding": "learned", "gate": "l2", "skip": True}
   changes = {f"network__{key}": value for key, value in plain.items()}
   return make_config(f"{CIFAR}:tasks5", folder, **TINY, **changes)
 

@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from ebmjax import joining
+from ebmjax.errors import ConfigError
+from launch import processes
 from tests.helpers import ROOT, SPLIT, environment, overrides, read_results, write_idx
 
 LAUNCH = ROOT / "launch"
@@ -164,6 +167,33 @@ def test_a_script_is_valid_bash(script: Path):
 def test_shellcheck_finds_nothing():
   found = subprocess.run(["shellcheck", *SCRIPTS], capture_output=True, text=True)
   assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"])
+def test_a_scheduler_s_number_of_processes_is_read(name):
+  step = {"SLURM_STEP_NODELIST": "localhost"}
+  assert joining.many_tasks(step | {name: "2"})
+  assert not any(joining.many_tasks(step | {name: text}) for text in ("1", ""))
+  with pytest.raises(ConfigError, match=f"{name}='2x' is no number .* unset it, or"):
+    joining.many_tasks(step | {name: "2x"})
+
+
+def test_logs_that_cannot_be_written_are_told(tmp_path, monkeypatch, capsys):
+  """Before any process is started."""
+  (tmp_path / "process-1.log").mkdir()
+  monkeypatch.setattr(processes, "_Team", None)
+  for folder, why in (("/dev/null/x", "Not a dir"), (tmp_path, "Is a dir")):
+    given = ["--platform=cpu", f"--logs={folder}", "--", "--help"]
+    assert processes.main(["processes", *given]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"processes: the folder {folder} cannot be written ({why}" in line
+    assert line.endswith("choose another with --logs.")
+
+
+def test_too_few_gpus_are_told(monkeypatch, capsys):
+  monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+  assert processes.main(["processes", "--processes=2", "--", "--help"]) == 1
+  assert "need 2 GPUs, and there are 1; lower" in capsys.readouterr().err
 
 
 # ---- what would be run ----

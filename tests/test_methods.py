@@ -104,12 +104,15 @@ def test_compiled_equals_eager(case):
 def test_seeds_side_by_side_equal_seeds_in_turn(case):
   learner = make(case, STEADY)
   keys = jax.random.split(jax.random.key(0), 3)
-  batch = batch_at(0)
+  batches, view = [batch_at(0), batch_at(1)], view_of(0)
 
-  def first(key):
-    return learner.step(learner.init(key), key, batch)
+  def run(key):
+    """A step, the end of the task, and a step with what it left behind."""
+    state, _ = learner.step(learner.init(key), key, batches[0])
+    state = learner.consolidate(state, jax.random.fold_in(key, 1), view)
+    return learner.step(state, jax.random.fold_in(key, 2), batches[1])
 
-  both, one = jax.jit(jax.vmap(first))(keys), jax.jit(first)
+  both, one = jax.jit(jax.vmap(run))(keys), jax.jit(run)
   for i, key in enumerate(keys):
     alone = one(key)
     mine = jax.tree.map(lambda leaf, i=i: leaf[i], both)

@@ -82,6 +82,48 @@ def test_shared_labels_equal_labels_per_row(position):
   assert len(np.unique(np.asarray(shared[0]).round(6))) == 3  # the label matters
 
 
+def energy_by_the_table(params, x, label, position):
+  """Returns E of one image [32, 32, 3], line by line as the paper's table has it."""
+  y = params["label_gate"]["embedding"][label]
+  y = np.exp(y) / np.exp(y).sum() * len(y)
+
+  def conv(x, number, padding):
+    layer = params["trunk"][f"convs_{number}"]
+    x = np.pad(x, [(padding, padding), (padding, padding), (0, 0)])
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(0, 1))
+    out = np.einsum("hwcij,ijco->hwo", windows, layer["kernel"]) + layer["bias"]
+    return np.maximum(out, 0)
+
+  def pool(x):
+    height, width, channels = x.shape
+    x = x[: height // 2 * 2, : width // 2 * 2]
+    return x.reshape(height // 2, 2, width // 2, 2, channels).max(axis=(1, 3))
+
+  x = x * y if position == "v1" else x
+  x = conv(conv(x, 0, 1), 1, 0)
+  x = pool(x * y if position == "v2" else x)
+  x = conv(conv(x, 2, 1), 3, 0)
+  x = pool(x * y if position == "v3" else x)
+  fc, head = params["trunk"]["fc"], params["head"]
+  x = x.transpose(2, 0, 1).ravel() @ fc["kernel"] + fc["bias"]
+  return np.maximum(x, 0) @ head["kernel"][:, 0] + head["bias"][0]
+
+
+@pytest.mark.parametrize("position", ["v1", "v2", "v3"])
+def test_a_label_enters_where_the_paper_s_tables_have_it(position):
+  module = EnergyConv(4, position=position)
+  x = np.random.default_rng(0).normal(size=(2, 32, 32, 3)).astype(np.float32)
+  labels = jnp.array([[0, 3], [2, 1]])
+  variables = module.init(jax.random.key(1), x, labels)
+  found: Any = module.apply(variables, x, labels)
+  params = jax.tree.map(np.asarray, variables["params"])
+  expected = [
+    [energy_by_the_table(params, image, label, position) for label in row]
+    for image, row in zip(x, np.asarray(labels), strict=True)
+  ]
+  np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def parameters(module):
   x = jnp.zeros((1, 32, 32, 3))
   variables = jax.eval_shape(module.init, jax.random.key(0), x, jnp.zeros((1, 1), int))
@@ -91,6 +133,14 @@ def parameters(module):
 def test_parameter_counts_are_the_paper_s():
   assert num_params(parameters(ClassifierConv(10))) == 3_485_738
   assert num_params(parameters(EnergyConv(10))) == 2_437_153
+
+
+def test_masks_have_the_configured_share_of_units():
+  config = cli.load(f"{ROOT}/configs/cifar10.py").network
+  config.update({"embedding": "mask", "mask_off": 0.2})
+  network = networks.make(config, input_shape=(32, 32, 3), num_classes=10)
+  _, state = jax.jit(network.init)(jax.random.key(0))
+  assert state["fixed"]["label_gate"]["masks"].mean() == pytest.approx(0.8, abs=0.02)
 
 
 def test_a_fixed_embedding_is_not_trained():

@@ -19,10 +19,12 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def make(classes: int, **changes):
+def make(classes: int, init_keys=None, **changes):
   config = default().network
   config.update({"hidden": 16} | changes)
-  return networks.make(config, input_shape=(9,), num_classes=classes)
+  return networks.make(
+    config, input_shape=(9,), num_classes=classes, init_keys=init_keys
+  )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,6 +37,22 @@ def test_old_labels_keep_their_energies(kind):
   after, _ = large.energies(*grown, x, jnp.arange(5))
   np.testing.assert_allclose(after[:, :3], before, rtol=1e-6)
   assert len(np.unique(np.asarray(after[0]).round(6))) == 5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_old_labels_keep_their_energies_where_only_kept_units_are_computed(seed):
+  """The larger network may be wider, because a new class's mask keeps more units."""
+  keys = jax.random.split(jax.random.key(seed), 2)
+  changes = KINDS["mask"] | {"hidden": 40, "mask_off": 0.7}
+  small = make(3, keys[:1], **changes)
+  large = make(9, keys, **changes)
+  params, state = small.init(keys[0])
+  grown = add_classes(large, params, state, keys[1])
+  x = jax.random.uniform(jax.random.key(2), (4, 9))
+  before, _ = small.energies(params, state, x, jnp.arange(3))
+  after, _ = large.energies(*grown, x, jnp.arange(9))
+  np.testing.assert_allclose(after[:, :3], before, rtol=1e-5)
+  assert np.isfinite(after).all()
 
 
 def test_another_network_is_refused():

@@ -1,11 +1,14 @@
 """The ledger: cells and their commands, runs matched by configuration, verdicts."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ebmjax import atomic
 from ebmjax.figures import FIGURES
 from ebmjax.identity import identity, recorded
 from ebmjax.reproduce import __main__ as reproduce
@@ -181,6 +184,8 @@ def results(
     config["data"]["validation"] = validation
   return json.dumps(
     {
+      "average_accuracy": {},
+      "class_names": [],
       "per_seed": list(accuracies.values()),
       "seeds": list(accuracies),
       "config": config,
@@ -284,6 +289,8 @@ def test_variants_are_listed_apart(folder, capsys):
     (["--seeds=3"], "but not what; give --table=NAME"),
     (["--collect=/nonesuch"], "/nonesuch is not a folder"),
     (["--check=/nonesuch"], "/nonesuch cannot be read"),
+    (["--seeds=abc"], "--seeds: 'abc' is no whole number of 1 or more; see --help."),
+    (["--budget=-1"], "--budget: '-1' is no number above 0; see --help."),
   ],
 )
 def test_mistakes_end_in_a_sentence(arguments, sentence, folder, capsys):
@@ -291,3 +298,21 @@ def test_mistakes_end_in_a_sentence(arguments, sentence, folder, capsys):
   error = capsys.readouterr().err
   assert error.startswith("ebmjax: ")
   assert sentence in error
+
+
+@pytest.mark.parametrize("flag", ["--write", "--collect"])
+def test_a_place_that_cannot_be_written_is_told(flag, tmp_path, monkeypatch, capsys):
+  """A read-only place, which a superuser's tests cannot make."""
+
+  def refuse(path, content):
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+  monkeypatch.setattr(atomic, "write", refuse)
+  file = tmp_path / "tables.md"
+  file.write_text("<!-- measured: data -->\n<!-- end -->\n")
+  before = store.MEASURED.read_bytes()
+  assert reproduce.main([f"{flag}={file if flag == '--write' else tmp_path}"]) == 1
+  name = file if flag == "--write" else store.MEASURED
+  (line,) = capsys.readouterr().err.splitlines()
+  assert f"ebmjax: {name} cannot be written (Read-only file system); make" in line
+  assert store.MEASURED.read_bytes() == before

@@ -62,9 +62,6 @@ def test_a_cell_s_command_is_the_run_of_this_very_cell(cell: Cell):
   if cell.table in ABLATIONS:
     expected = ABLATIONS[cell.table][rest[0]]
     assert {key: flat_keys(config)[key] for key in expected} == expected
-    assert paper.DATASETS[(config.stream.name, config.data.name)][0] == cell.dataset
-    assert config.network.name == "ebm"
-    return
   found = paper.lookup(config.to_dict())
   assert found is not None
   assert (found["accuracy"], found["method"], found["dataset"]) == (
@@ -74,7 +71,7 @@ def test_a_cell_s_command_is_the_run_of_this_very_cell(cell: Cell):
   )
   assert found["setting"] == config.stream.setting
   assert (cell.seeds == 5) == (config.stream.setting == "boundary_free")
-  if rest:
+  if rest and cell.table not in ABLATIONS:
     assert rest == [f"{config.stream.tasks}_tasks"]
 
 

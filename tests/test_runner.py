@@ -95,6 +95,22 @@ def test_task_incremental_batch_shows_the_task_s_classes_alone():
   np.testing.assert_array_equal(np.flatnonzero(negatives), [2, 3])
 
 
+@pytest.mark.parametrize(("own_only", "seen"), [(False, [0, 1, 2, 3]), (True, [2, 3])])
+def test_a_finished_task_shows_the_classes_of_its_batches(own_only, seen):
+  _, _, tables, images = parts()
+  learner = Learner(
+    lambda key: jnp.zeros(10, bool),
+    lambda state, key, batch: (state, {}),
+    lambda state, key, view: view.seen,
+    lambda state, x: jnp.zeros((len(x), 10)),
+  )
+  view = runner.View(own_task_only=own_only)
+  consolidate = runner.make_consolidate(learner, view, "map")
+  states = runner.make_init(learner, "map")(tables.key)
+  states = consolidate(states, tables, images, np.int32(1))
+  np.testing.assert_array_equal(np.flatnonzero(states[0]), seen)
+
+
 def test_domain_incremental_batch_shares_labels():
   (_, y, _, seen, _, _), _, _ = last_batch(9, scenario="domain")
   assert set(y.tolist()) == {0, 1}

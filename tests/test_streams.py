@@ -116,6 +116,15 @@ def test_stacking_seeds_pads_the_tables_of_rows():
     assert kept == [row[row >= 0].tolist() for row in stream.train_rows]
 
 
+def test_streams_without_boundaries_are_equally_long_in_any_order_of_classes():
+  """In a random order the smallest task has other sizes: those of the fixed count."""
+  changes = {"setting": "boundary_free", "batch_size": 4}
+  several = [build(seed, class_order="random", **changes) for seed in range(4)]
+  smallest = {min((rows >= 0).sum() for rows in s.train_rows) // 4 for s in several}
+  assert len(smallest) > 1
+  assert streams.stack(several).rows.shape[1] == build(**changes).rows.shape[0]
+
+
 # The numbers of the boundary-free split MNIST stream: N = 4350 steps, T = 5 tasks.
 
 

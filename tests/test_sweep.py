@@ -171,7 +171,11 @@ FAULTS: dict[str, tuple[list[str], str]] = {
   ),
   "chosen on test": (
     ["--grid", f"config.{STRENGTH}=1", "--validation=0"],
-    "would choose the best setting on the test images",
+    "so the best setting would be chosen on the test images; give 1 or more",
+  ),
+  "fewer than none held out": (
+    ["--grid", f"config.{STRENGTH}=1", "--validation=-3"],
+    "--validation=-3 holds out no image",
   ),
   "too many held out": (
     ["--grid", f"config.{STRENGTH}=1", "--validation=60"],

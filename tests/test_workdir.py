@@ -93,10 +93,20 @@ def test_second_process_is_refused_until_the_first_ends(
 
 
 def test_the_lock_is_released_on_leaving(tmp_path: Path):
-  with Workdir(tmp_path), pytest.raises(WorkdirError, match="another process"):
-    Workdir(tmp_path).__enter__()
+  with Workdir(tmp_path) as held:
+    word = held.sign()
+    with pytest.raises(WorkdirError, match="another process"):
+      Workdir(tmp_path).__enter__()
+    assert held.is_signed(word, patience=1)  # who is refused leaves it as it is
   with Workdir(tmp_path):
     pass
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "[1]", '"text"', "{"])
+def test_results_that_are_none_are_told(tmp_path: Path, content):
+  (tmp_path / "results.json").write_text(content)
+  with pytest.raises(WorkdirError, match=r"results\.json .* start the run anew\."):
+    Workdir(tmp_path).results()
 
 
 @pytest.mark.parametrize("inside", ["", "below"])

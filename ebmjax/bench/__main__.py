@@ -1,9 +1,12 @@
 """The command line of the benchmarks."""
 
 import argparse
+import contextlib
 import gc
 import json
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +17,29 @@ from ebmjax.bench import figure, peer
 from ebmjax.bench.sections import SECTIONS, USUAL, Options
 from ebmjax.errors import UserError
 from ebmjax.report import drawing
+from ebmjax.terminal import Parser, answer, whole_number
 
 Figures = dict[str, Any]  # rows by section; environment, failures and how it was asked
 _ROUNDS = {False: 7, True: 2}  # by --quick
 
 
-def main(arguments: list[str] | None = None) -> None:
-  """Runs the command line, or the arguments given."""
-  given = _parse(arguments)
-  try:
-    figures = _read(given.show) if given.show else _measure(given)
-  except UserError as error:
-    sys.exit(f"ebmjax: {error}")
+def main(arguments: list[str] | None = None) -> int:
+  """Returns the exit code of the command line, or of the arguments given."""
+  told = "the cases that were measured are in the file of --out, where one was given"
+  return answer("ebmjax", lambda: _act(_parse(arguments)), told)
+
+
+def _act(given: argparse.Namespace) -> int:
+  figures = _read(given.show) if given.show else _measure(given)
   print(show(figures))
+  if given.out and not given.show:
+    _write(given.out, figures)  # a fault of the disk may have passed
   if failures := figures["failures"]:
-    sys.exit(f"ebmjax: {len(failures)} of the cases failed, as told above.")
+    raise UserError(
+      f"{len(failures)} of the cases failed, as told above; measure them again with "
+      "--only."
+    )
+  return 0
 
 
 def show(figures: Figures) -> str:
@@ -50,6 +61,8 @@ def _measure(given: argparse.Namespace) -> Figures:
   """Returns the rows of the cases asked for; what fails is told and passed over."""
   chosen = _choose(given)
   python = peer.find_python(given.peer) if given.peer else None
+  if given.out:
+    _check(given.out, pictures="curves" in chosen)
   options = Options(python, given.rounds or _ROUNDS[given.quick], given.quick)
   figures: Figures = {name: [] for name in chosen}
   figures |= {"failures": [], "quick": given.quick, "rounds": options.rounds}
@@ -63,7 +76,8 @@ def _measure(given: argparse.Namespace) -> Figures:
         told = f"{type(error).__name__}: {error}"
         print(f"ebmjax: failed: {told}", file=sys.stderr, flush=True)
         figures["failures"].append({"section": name, "case": case.name, "error": told})
-      _write(given.out, figures)
+      if given.out:
+        _write_or_tell(given.out, figures)
       jax.clear_caches()  # no program is used by two cases
       gc.collect()
   return figures
@@ -78,27 +92,60 @@ def _choose(given: argparse.Namespace) -> dict[str, list[Any]]:
   }
   if not any(chosen.values()):
     raise UserError(
-      f"no case has {given.only!r} in its name; the names are {'; '.join(_names())}."
+      f"no case has {given.only!r} in its name; the names are "
+      f"{'; '.join(_names(names))}."
     )
   return chosen
 
 
-def _write(path: Path | None, figures: Figures) -> None:
+def _check(path: Path, pictures: bool) -> None:
+  """Refuses, before hours of work, files that are there or cannot be written."""
+  suffixes = (".svg", ".png") if pictures else ()
+  if path.suffix in suffixes:
+    raise UserError(f"--out={path} is JSON; give it a name that ends in .json.")
+  with _writing(path):
+    for file in chain([path], map(path.with_suffix, suffixes)):
+      if file.exists():
+        raise UserError(
+          f"{file} is there already; give another file with --out, or remove it."
+        )
+    atomic.write(path, "")
+    path.unlink()
+
+
+def _write(path: Path, figures: Figures) -> None:
   """Writes the figures so far as JSON, and the curves as pictures beside it."""
-  if not path:
-    return
-  atomic.write(path, json.dumps(figures, indent=1))
-  if figures.get("curves"):
-    drawn = figure.draw(figures["curves"])
-    atomic.write(path.with_suffix(".svg"), drawing.svg(drawn))
-    atomic.write(path.with_suffix(".png"), drawing.png(drawn))
+  with _writing(path):
+    atomic.write(path, json.dumps(figures, indent=1))
+    if figures.get("curves"):
+      drawn = figure.draw(figures["curves"])
+      atomic.write(path.with_suffix(".svg"), drawing.svg(drawn))
+      atomic.write(path.with_suffix(".png"), drawing.png(drawn))
+
+
+def _write_or_tell(path: Path, figures: Figures) -> None:
+  """Writes the figures so far; the cases to come are measured where it cannot."""
+  try:
+    _write(path, figures)
+  except UserError as error:
+    print(f"ebmjax: {error}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+  try:
+    yield
+  except OSError as error:
+    raise UserError(
+      f"{path} cannot be written ({error.strerror}); give another file with --out."
+    ) from error
 
 
 def _read(path: Path) -> Figures:
   try:
     figures: Figures = json.loads(path.read_text())
     show(figures)
-  except (OSError, ValueError, KeyError, TypeError) as error:
+  except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
     raise UserError(
       f"{path} does not hold figures of the benchmark ({type(error).__name__}); give a "
       "file that --out has written."
@@ -106,15 +153,15 @@ def _read(path: Path) -> Figures:
   return figures
 
 
-def _names() -> list[str]:
-  """Returns the names of all cases, each once."""
-  cases = (case.name for section in SECTIONS.values() for case in section.cases)
+def _names(sections: Iterable[str] = tuple(SECTIONS)) -> list[str]:
+  """Returns the names of the sections' cases, each once."""
+  cases = (case.name for section in sections for case in SECTIONS[section].cases)
   return list(dict.fromkeys(cases))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
   names = "\n".join(f"  {name}" for name in _names())
-  parser = argparse.ArgumentParser(
+  parser = Parser(
     "python -m ebmjax.bench",
     description=bench.__doc__,
     epilog=f"cases:\n{names}",
@@ -143,7 +190,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     "--rounds",
     "alternating rounds, whose medians are reported (default 7; with --quick 2)",
     metavar="N",
-    type=_positive,
+    type=whole_number,
   )
   add(
     "--quick",
@@ -152,8 +199,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   )
   add(
     "--out",
-    "also writes the figures as JSON, after every case; the curves, as .svg and\n"
-    ".png, go beside it",
+    "also writes the figures as JSON, to a new file, after every case; the curves, as\n"
+    ".svg and .png, go beside it",
     metavar="FILE",
     type=Path,
   )
@@ -171,12 +218,5 @@ def _sections(text: str) -> list[str]:
   return names
 
 
-def _positive(text: str) -> int:
-  number = int(text)
-  if number < 1:
-    raise argparse.ArgumentTypeError(f"{number} is too small; give 1 or more")
-  return number
-
-
 if __name__ == "__main__":
-  main()
+  sys.exit(main())

@@ -139,12 +139,22 @@ def _files_folder(folder: str) -> Path:
       'data.source=files needs the folder of the files, but data.dir is "": set '
       "data.dir."
     )
-  return Path(folder).expanduser()
+  return _expanded(folder)
 
 
 def _tfds_folder(folder: str) -> Path:
   """Returns the folder of the TFDS sets."""
-  return Path(folder).expanduser() if folder else tfds_source.default_dir()
+  return _expanded(folder) if folder else tfds_source.default_dir()
+
+
+def _expanded(folder: str) -> Path:
+  try:
+    return Path(folder).expanduser()
+  except RuntimeError as error:  # the home of a user that there is not
+    raise DataError(
+      f"data.dir={folder!r} names the home of an unknown user: set data.dir to a "
+      "folder that exists."
+    ) from error
 
 
 def _not_full(info: DatasetInfo, reason: str) -> str:

@@ -17,6 +17,7 @@ BASE: dict[str, Any] = {
   "stream.scenario": "class",
   "data.images": 0,
   "data.memorise": False,
+  "data.validation": 0,
 }
 USUAL: dict[str, Any] = {
   "stream.class_order": "fixed",

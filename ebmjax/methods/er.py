@@ -8,14 +8,16 @@ second task on, a step takes its batch and as many distinct images out of the bu
 With `replay_weights` = by_task, a = 1 / t and b = 1 - 1 / t, t counting tasks from 1:
 the released code's for the classifier and on CIFAR-100. mean: one mean over all rows,
 the released code's for the energy network on MNIST and CIFAR-10. sum: a = b = 1, the
-paper's equation. Both halves go through the network together, and negatives of both
-stand among all classes seen so far, not only among the task's. While nothing is stored
-the method is plain training, to the bit.
+paper's equation. Deviation: the defaults are the released code's two. Both halves go
+through the network together; what is drawn of a task's classes is drawn for both of all
+classes seen so far, what is drawn of the batch's labels of both halves' labels. While
+nothing is stored the method is plain training, to the bit.
 
 At a boundary the `budget` is shared out anew (`buffers.add_task`), by `quota`: equally
-over tasks, as in the released code, or over classes, as the paper words it. What is
-stored are images of the task as they are: where batches are augmented, the replayed
-ones are not (the released code stores each after one random change).
+over tasks, as in the released code, or over classes, as the paper words it (Deviation:
+the default is over tasks). Deviation: what is stored are images of the task as they
+are, and where batches are augmented, the replayed ones are not; the released code
+stores each after one random change.
 
 Without boundaries, said by `consolidate_every` > 0 (its size does not matter), every
 batch is offered to a reservoir, which holds a uniform sample of all that was shown.

@@ -146,7 +146,6 @@ def _mlp(config: Any, num_inputs: int, num_classes: int) -> nn.Module:
   return EnergyMLP(
     *sizes,
     gated_layers=config.gated_layers,
-    mask_off=config.mask_off,
     init_style=config.init,
     **_gate(config),
   )
@@ -180,4 +179,4 @@ def _conv4(config: Any, num_classes: int) -> nn.Module:
 
 
 def _gate(config: Any) -> dict[str, Any]:
-  return {"gate": config.gate, "embedding": config.embedding, "skip": config.skip}
+  return {key: config[key] for key in ("gate", "embedding", "skip", "mask_off")}

@@ -69,11 +69,17 @@ class EnergyConv(nn.Module):
   skip: bool = False
   conv_form: str = "auto"
   init_style: str = "pytorch"
+  mask_off: float = 0.85
 
   def setup(self) -> None:
     self.trunk = ConvTrunk(self.conv_form, self.init_style)
     self.label_gate = LabelGate(
-      self.num_classes, POSITIONS[self.position], self.gate, self.embedding, self.skip
+      self.num_classes,
+      POSITIONS[self.position],
+      self.gate,
+      self.embedding,
+      self.skip,
+      mask_off=self.mask_off,
     )
     self.head = EnergyHead(1024, self.init_style)
 

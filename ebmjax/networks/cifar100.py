@@ -1,5 +1,6 @@
 """The CIFAR-100 trunk: five convolutions, pre-trained on CIFAR-10, and its weights."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from flax import linen as nn
 from jax import Array
 
+from ebmjax import atomic
 from ebmjax.errors import DataError
 from ebmjax.networks.conv import Conv, flatten_channels_first
 
@@ -80,7 +82,7 @@ def load_trunk(path: str | Path) -> dict[str, Any]:
 
 
 def save_trunk(path: str | Path, variables: dict[str, Any]) -> None:
-  """Writes a trunk's variables as `load_trunk` reads them."""
+  """Writes a trunk's variables as `load_trunk` reads them, whole or not at all."""
   host = jax.tree.map(np.asarray, variables)
   params, stats, arrays = host["params"], host["batch_stats"], {}
   for i in range(1, len(CHANNELS) + 1):
@@ -93,4 +95,6 @@ def save_trunk(path: str | Path, variables: dict[str, Any]) -> None:
     arrays[norm + "bias"] = params[f"bn{i}"]["bias"]
     arrays[norm + "running_mean"] = stats[f"bn{i}"]["mean"]
     arrays[norm + "running_var"] = stats[f"bn{i}"]["var"]
-  np.savez(path, **arrays)
+  content = io.BytesIO()
+  np.savez(content, **arrays)
+  atomic.write(Path(path), content.getvalue())

@@ -3,6 +3,7 @@
 import jax
 from jax import Array
 
+from ebmjax.networks.kept import find_kept
 from ebmjax.types import Network, PyTree
 
 
@@ -30,7 +31,10 @@ def add_classes(
   (True, (1, 5))
   """
   fresh = network.init(key)
-  return jax.tree.map(_carry_over, (params, model_state), fresh)
+  grown, state = jax.tree.map(_carry_over, (params, model_state), fresh)
+  if "kept" in state:  # follows from the masks, which are the old ones' now
+    state |= {"kept": find_kept(state, state["kept"]["units"].shape[-1])}
+  return grown, state
 
 
 def _carry_over(old: Array, fresh: Array) -> Array:

@@ -32,14 +32,7 @@ def kept_units(dense: Network, *, width: int, max_labels: int) -> Network:
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
     params, state = dense.init(key)
-    masks = _masks(state)
-    # Out-of-range entries fill up: they gather zeros, and their gradients are dropped.
-    find = jax.vmap(
-      jax.vmap(lambda m: jnp.nonzero(m, size=width, fill_value=m.size)[0])
-    )
-    overfull = jnp.any(jnp.sum(masks, axis=-1) > width, axis=0)
-    kept = {"units": find(masks), "poison": jnp.where(overfull, jnp.nan, 0.0)}
-    return params, state | {"kept": kept}
+    return params, state | {"kept": find_kept(state, width)}
 
   def energies(
     params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
@@ -59,6 +52,15 @@ def kept_units(dense: Network, *, width: int, max_labels: int) -> Network:
     return dense.features(params, state, x)
 
   return Network(init, energies, features, dense.num_classes)
+
+
+def find_kept(model_state: PyTree, width: int) -> PyTree:
+  """Returns the indices of the units that the masks of `model_state` keep."""
+  masks = _masks(model_state)
+  # Out-of-range entries fill up: they gather zeros, and their gradients are dropped.
+  find = jax.vmap(jax.vmap(lambda m: jnp.nonzero(m, size=width, fill_value=m.size)[0]))
+  overfull = jnp.any(jnp.sum(masks, axis=-1) > width, axis=0)
+  return {"units": find(masks), "poison": jnp.where(overfull, jnp.nan, 0.0)}
 
 
 def _masks(model_state: PyTree) -> Array:

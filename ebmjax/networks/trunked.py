@@ -10,8 +10,9 @@ from ebmjax.networks.normalisation import Preparation
 from ebmjax.types import Network, PyTree
 
 # What training does to the trunk. `batch_statistics` is the released code's: weights
-# frozen, while BatchNorm still normalises by the batch and moves its running
-# statistics. `fixed_statistics` freezes those too: features can be computed once.
+# frozen, while BatchNorm still normalises by the batch and moves its running statistics
+# (Deviation: the paper does not say so). `fixed_statistics` freezes those too: features
+# can be computed once.
 CONV_MODES = ("batch_statistics", "fixed_statistics", "finetune")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from ebmjax import atomic
 from ebmjax.errors import UserError
 from ebmjax.report import compare, compare_page, page, stored, table
+from ebmjax.terminal import Parser, answer
 
 _EPILOG = """examples:
   python -m ebmjax.report runs/splitmnist
@@ -26,18 +27,18 @@ _EPILOG = """examples:
 
 def main(arguments: list[str] | None = None) -> int:
   """Returns the exit code of the command line, or of the arguments given."""
-  given = _parse(arguments)
-  try:
-    runs = [stored.read(path) for path in given.runs]
-    alone = len(runs) == 1
-    usual = runs[0].path / page.NAME if alone else Path("compare.html")
-    out = given.out or usual
-    if out.suffix not in (".html", ".htm"):
-      raise UserError(f"--out={out} is a page; give it a name that ends in .html.")
-    _write_one(runs[0], out) if alone else _write_comparison(runs, out)
-  except UserError as error:
-    print(f"ebmjax: {error}", file=sys.stderr)
-    return 1
+  told = "the same command writes the page anew"
+  return answer("ebmjax", lambda: _act(_parse(arguments)), told)
+
+
+def _act(given: argparse.Namespace) -> int:
+  runs = [stored.read(path) for path in given.runs]
+  alone = len(runs) == 1
+  usual = runs[0].path / page.NAME if alone else Path("compare.html")
+  out = given.out or usual
+  if out.suffix not in (".html", ".htm"):
+    raise UserError(f"--out={out} is a page; give it a name that ends in .html.")
+  _write_one(runs[0], out) if alone else _write_comparison(runs, out)
   print(f"Page: {out}")
   return 0
 
@@ -68,7 +69,7 @@ def _writing(out: Path) -> Iterator[None]:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-  parser = argparse.ArgumentParser(
+  parser = Parser(
     "python -m ebmjax.report",
     description=__doc__,
     epilog=_EPILOG,

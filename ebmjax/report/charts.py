@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ebmjax.report.markup import Markup, element, join
+from ebmjax.report.words import MINUS
 
 WIDTH, HEIGHT = 480, 300
 TOP, BOTTOM, LEFT, RIGHT = 30, 44, 46, 24
 LETTER = 7.2  # mean width of a letter of the style sheet's 13 pixels
 MAX_MARKERS = 40  # points that are marked one by one on a line
-MAX_NAMES = 12  # lines that have their name at their end
+MAX_NAMES = 12  # lines that a key names one by one
 NAME_HEIGHT = 12
-FAR = 24  # a name so far from its line misleads
+NEAR = 6  # a name further from its line's end is tied to it
 
 Scale = Callable[[float], float]  # a value to its place in the picture
 
@@ -39,6 +40,7 @@ class Dots(NamedTuple):
   y: np.ndarray  # [T]
   sem: np.ndarray | None  # [T]
   colour: str
+  name: str = ""  # written above each, or at the end of a line through all
 
 
 def line_chart(
@@ -63,7 +65,7 @@ def line_chart(
   parts += [_band(line, x, y) for line in lines]
   few = len(lines) <= MAX_NAMES + 1
   parts += [_curve(line, x, y, marked=few) for line in lines]
-  parts += _end_names([line for line in lines if line.name], right + 7, y)
+  parts += _end_names([line for line in lines if line.name], x, y)
   return svg(HEIGHT, alt, parts)
 
 
@@ -82,11 +84,20 @@ def dot_chart(
     parts.append(_text(middle, HEIGHT - 26, str(task + 1), "middle"))
   parts.append(_text((LEFT + right) / 2, HEIGHT - 6, "task", "middle"))
   gap = min(0.8 * slot / len(series), 12)
+  radius = min(4.0, max(2.2, gap / 2.5))
+  named = gap >= LETTER * max(len(dots.name) for dots in series)
+  lines = []
   for place, dots in enumerate(series):
     shift = (place - (len(series) - 1) / 2) * gap
-    for shown in np.flatnonzero(np.isfinite(dots.y)).tolist():
-      middle = LEFT + (shown + 0.5) * slot + shift
-      parts.append(_dot(dots, shown, middle, y, min(4.0, max(2.2, gap / 2.5))))
+    middles = LEFT + (np.arange(len(dots.y)) + 0.5) * slot + shift
+    known = np.isfinite(dots.y)
+    for shown in np.flatnonzero(known).tolist():
+      parts.append(_dot(dots, shown, float(middles[shown]), y, radius, named))
+    if known.any() and not named:
+      ends = (middles[known], dots.y[known])
+      lines.append(Line(*ends, None, dots.colour, dots.name, "thread"))
+  parts += [_curve(line, float, y, marked=False) for line in lines]
+  parts += _end_names(lines, float, y)
   return svg(HEIGHT, alt, parts)
 
 
@@ -96,13 +107,15 @@ def svg(height: float, alt: str, parts: Sequence[Markup]) -> Markup:
   return element("svg", *parts, viewBox=box, role="img", aria_label=alt)
 
 
-def ticks(top: float, count: int) -> list[float]:
-  """Returns round numbers from 0 to at most `top`, about `count` of them."""
-  if not top > 0:
-    return [0.0]
-  power = 10 ** np.floor(np.log10(top / count))
-  step = next(s * power for s in (1, 2, 5, 10) if top / (s * power) <= count)
-  return [float(step * i) for i in range(int(top / step + 1e-6) + 1)]
+def ticks(top: float, count: int, bottom: float = 0) -> list[float]:
+  """Returns round numbers within `bottom` and `top`, about `count` of them."""
+  span = top - bottom
+  if not span > 0:
+    return [float(bottom)]
+  power = 10 ** np.floor(np.log10(span / count))
+  step = next(s * power for s in (1, 2, 5, 10) if span / (s * power) <= count)
+  first = int(np.ceil(bottom / step - 1e-6))
+  return [float(step * i) for i in range(first, int(np.floor(top / step + 1e-6)) + 1)]
 
 
 def number(value: float) -> str:
@@ -117,14 +130,20 @@ def _scale(low: float, high: float, start: float, stop: float) -> Scale:
 def _y_axis(y: Scale, ends: tuple[float, float], title: str, right: float) -> Markup:
   """Returns the title above, and a rule across for each round value."""
   bottom, top = ends
-  values = [bottom + tick for tick in ticks(top - bottom, 6)]
   parts = [_text(2, 14, title, "start")]
-  for value in values:
+  for value in ticks(top, 6, bottom):
     height = number(y(value))
     across = {"x1": LEFT, "x2": number(right), "y1": height, "y2": height}
     parts.append(element("line", class_="zero" if value == 0 else "grid", **across))
-    parts.append(_text(LEFT - 7, y(value) + 4, f"{value:g}", "end"))
+    parts.append(_text(LEFT - 7, y(value) + 4, _tick(value), "end"))
   return join(parts)
+
+
+def _tick(value: float) -> str:
+  """Returns a number that fits beside the axis, such as "0.5" or "2.5e4"."""
+  large = abs(value) >= 1e4
+  written = f"{value:.1e}".replace(".0e", "e") if large else f"{value:g}"
+  return written.replace("e+0", "e").replace("e+", "e").replace("-", MINUS)
 
 
 def _rule(x: float) -> Markup:
@@ -132,13 +151,8 @@ def _rule(x: float) -> Markup:
   return element("line", class_="mark", x1=place, x2=place, y1=TOP, y2=HEIGHT - BOTTOM)
 
 
-def _text(
-  x: float, y: float, content: str, anchor: str, colour: str | None = None
-) -> Markup:
-  style = None if colour is None else f"fill:{colour}"
-  return element(
-    "text", content, x=number(x), y=number(y), text_anchor=anchor, style=style
-  )
+def _text(x: float, y: float, content: str, anchor: str) -> Markup:
+  return element("text", content, x=number(x), y=number(y), text_anchor=anchor)
 
 
 def _band(line: Line, x: Scale, y: Scale) -> Markup:
@@ -162,12 +176,16 @@ def _curve(line: Line, x: Scale, y: Scale, marked: bool) -> Markup:
   return join(parts)
 
 
-def _dot(dots: Dots, task: int, middle: float, y: Scale, radius: float) -> Markup:
+def _dot(
+  dots: Dots, task: int, middle: float, y: Scale, radius: float, named: bool
+) -> Markup:
   value, place = float(dots.y[task]), number(middle)
+  upper = y(value) - radius
   parts = []
   if dots.sem is not None and np.isfinite(dots.sem[task]):
     error = float(dots.sem[task])
     ends = {"y1": number(y(value - error)), "y2": number(y(value + error))}
+    upper = min(upper, y(value + error))
     style = f"stroke:{dots.colour}"
     parts.append(
       element("line", class_="whisker", x1=place, x2=place, style=style, **ends)
@@ -176,6 +194,8 @@ def _dot(dots: Dots, task: int, middle: float, y: Scale, radius: float) -> Marku
   parts.append(
     element("circle", cx=place, cy=number(y(value)), r=number(radius), style=style)
   )
+  if named and dots.name:
+    parts.append(_text(middle, max(upper - 3, TOP - 3), dots.name, "middle"))
   return join(parts)
 
 
@@ -184,17 +204,21 @@ def _points(xs: np.ndarray, ys: np.ndarray, x: Scale, y: Scale) -> str:
   return " ".join(f"{number(x(a))},{number(y(b))}" for a, b in pairs)
 
 
-def _end_names(lines: Sequence[Line], x: float, y: Scale) -> list[Markup]:
-  """Returns the names at the ends of lines; none where they would not fit."""
-  wanted = [y(float(line.y[-1])) for line in lines]
-  heights = _spread(wanted)
-  pairs = list(zip(wanted, heights, strict=True))
-  if len(lines) > MAX_NAMES or any(abs(a - b) > FAR for a, b in pairs):
+def _end_names(lines: Sequence[Line], x: Scale, y: Scale) -> list[Markup]:
+  """Returns the names right of the lines' ends; none where they would not fit."""
+  if len(lines) * NAME_HEIGHT > HEIGHT - BOTTOM - TOP:
     return []
-  return [
-    _text(x, height + 4, line.name, "start", line.colour)
-    for line, height in zip(lines, heights, strict=True)
-  ]
+  right = WIDTH - RIGHT + 7
+  ends = [(x(float(line.x[-1])), y(float(line.y[-1]))) for line in lines]
+  parts = []
+  heights = _spread([height for _, height in ends])
+  for line, end, height in zip(lines, ends, heights, strict=True):
+    if right - end[0] > 2 * NEAR or abs(height - end[1]) > NEAR:
+      place = {"x1": number(end[0]), "y1": number(end[1])}
+      place |= {"x2": number(right - 1), "y2": number(height)}
+      parts.append(element("line", class_="tie", **place))
+    parts.append(_text(right, height + 4, line.name, "start"))
+  return parts
 
 
 def _spread(heights: Sequence[float]) -> list[float]:

@@ -41,8 +41,9 @@ def line_colours(count: int) -> list[str]:
 def cell_colours(share: float) -> tuple[str, str]:
   """Returns the CSS colours of a cell and of the text on it, for a share of 0..1."""
   colour = _between(_VIRIDIS, share)
-  bright = colour @ (0.299, 0.587, 0.114) > 128
-  return _css(colour), "#000" if bright else "#fff"
+  light = _luminance(colour) + 0.05
+  black, white = light / 0.05, 1.05 / light  # WCAG's contrast of either ink
+  return _css(colour), "#000" if black > white else "#fff"
 
 
 def picture(shares: np.ndarray, zoom: int) -> str:
@@ -82,6 +83,13 @@ def _between(stops: np.ndarray, share: float) -> np.ndarray:
   """Returns the colour [3] at a share of 0..1 of the way along `stops` [N, 3]."""
   places = np.linspace(0, 1, len(stops))
   return np.array([np.interp(share, places, channel) for channel in stops.T])
+
+
+def _luminance(colour: np.ndarray) -> float:
+  """Returns WCAG's relative luminance, from 0 for black to 1 for white."""
+  share = colour / 255
+  linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+  return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
 def _css(colour: np.ndarray) -> str:

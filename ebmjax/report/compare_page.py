@@ -24,7 +24,8 @@ def render(
   """Returns the page of `runs`, whose table is `rows`."""
   title = f"{len(runs)} runs compared: {', '.join(row['name'] for row in rows)}"
   inks = line_colours(len(runs))
-  key = pictures.key([(row["name"], ink) for row, ink in zip(rows, inks, strict=True)])
+  names = (f"{number}: {row['name']}" for number, row in enumerate(rows, start=1))
+  key = pictures.key(list(zip(names, inks, strict=True)))
   drawn = [_curves(runs, rows, inks, key), _dots(runs, inks, key)]
   return document(
     title,
@@ -113,9 +114,10 @@ def _curves(
 ) -> Markup:
   """Returns the average accuracy over the tasks met so far, a line a run."""
   lines = []
-  for run, ink in zip(runs, inks, strict=True):
+  for number, (run, ink) in enumerate(zip(runs, inks, strict=True), start=1):
     values = mean_so_far(100 * np.asarray(run.history.evaluations.accuracy))
-    lines.append(pictures.line(np.asarray(run.history.steps), values, ink))
+    steps = np.asarray(run.history.steps)
+    lines.append(pictures.line(steps, values, ink, str(number)))
   lines = [line for line in lines if len(line.x)]
   chart = charts.line_chart(
     lines,
@@ -125,25 +127,31 @@ def _curves(
     bottom=pictures.bottom(lines),
     last=max(float(np.max(run.history.steps)) for run in runs),
   )
-  text = "Mean over the tasks evaluated at a step, then over seeds; the band is one "
-  return figure("Average accuracy so far", chart, f"{text}standard error.", key)
+  text = (
+    "Mean over the tasks evaluated at a step, then over seeds; the band is one "
+    "standard error. The number at the end of a line is that of its run."
+  )
+  return figure("Average accuracy so far", chart, text, key)
 
 
 def _dots(runs: Sequence[StoredRun], inks: Sequence[str], key: Markup) -> Markup:
   """Returns the accuracy of each task at the end, a dot a run."""
   series = []
-  for run, ink in zip(runs, inks, strict=True):
+  for number, (run, ink) in enumerate(zip(runs, inks, strict=True), start=1):
     last = 100 * matrices(run.history)[0][:, -1]  # [R, T]
     count = len(last)
     sem = last.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else None
-    series.append(Dots(last.mean(axis=0), sem, ink))
+    series.append(Dots(last.mean(axis=0), sem, ink, str(number)))
   tasks = max(len(dots.y) for dots in series)
   chart = charts.dot_chart(
     series,
     alt=f"Dots: accuracy of each of {tasks} tasks at the end, one dot a run.",
     y_title="accuracy at the end (%)",
   )
-  text = "Mean over seeds after the last step; whiskers are one standard error."
+  text = (
+    "Mean over seeds after the last step; whiskers are one standard error. The number "
+    "above a dot, or at the end of a line through many, is that of its run."
+  )
   return figure("Accuracy of each task at the end", chart, text, key)
 
 

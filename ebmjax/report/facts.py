@@ -1,11 +1,12 @@
 """The parts of a page that say what a run stood on: keys, versions, times."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from ebmjax import config as configuration
+from ebmjax import memory
 from ebmjax.report import words
 from ebmjax.report.markup import Markup, element, table
 
@@ -85,9 +86,10 @@ def _machine(facts: Mapping[str, Any]) -> list[Markup]:
   }
   ran = [(key, _fact(value)) for key, value in known.items() if value is not None]
   numbers = [
-    (_NAMES.get(key, key.replace("_", " ")), _UNITS.get(key, _fact)(value))
+    row
     for key, value in facts.items()
-    if key not in SHOWN and value is not None
+    if key not in SHOWN
+    for row in _rows(_NAMES.get(key, _plain(key)), value, _UNITS.get(key, _fact))
   ]
   made = [
     table(caption, ("", ""), rows, "facts")
@@ -99,10 +101,22 @@ def _machine(facts: Mapping[str, Any]) -> list[Markup]:
   return [element("div", *made, class_="pair")]
 
 
+def _rows(
+  name: str, value: Any, written: Callable[[Any], str]
+) -> list[tuple[str, str]]:
+  """Returns a row for each value that is known, however deep it lies."""
+  if isinstance(value, Mapping):
+    parts = ((f"{name}, {_plain(part)}", inner) for part, inner in value.items())
+    return [row for part, inner in parts for row in _rows(part, inner, written)]
+  return [] if value is None else [(name, written(value))]
+
+
 _NAMES = {
   "steps_per_second": "steps per second, all seeds",
   "seconds_to_first_chunk": "time to the first steps",
   "wall_time": "time in all",
+  "seconds": "time",
+  "memory_bytes": "memory",
   "steps": "training steps of a seed",
   "driver": "how seeds are run",
   "data_digest": "digest of the data",
@@ -111,6 +125,8 @@ _UNITS = {
   "steps_per_second": lambda value: f"{value:,.1f}",
   "seconds_to_first_chunk": words.duration,
   "wall_time": words.duration,
+  "seconds": words.duration,
+  "memory_bytes": memory.in_words,
 }
 
 
@@ -121,7 +137,11 @@ def _joined(device: str | None, backend: str | None) -> str | None:
 
 
 def _fact(value: Any) -> str:
-  return f"{value:,}" if type(value) is int else str(value)
+  return f"{value:,}" if type(value) is int else _value(value)
+
+
+def _plain(key: str) -> str:
+  return str(key).replace("_", " ")
 
 
 def _value(value: Any) -> str:

@@ -15,6 +15,7 @@ DATASETS = {  # (stream, data) -> the paper's data set and its usual number of t
 METHODS = {  # (network, method, objective) -> the paper's row
   ("ebm", "finetune", "contrastive"): "ebm",
   ("ebm", "finetune", "joint_pairs"): "ebm_alt_cd",
+  ("ebm", "finetune", "likelihood"): "ebm",
   ("ebm", "er", "contrastive"): "ebm_er",
   ("sbc", "finetune", "ce"): "sbc",
   ("sbc", "finetune", "contrastive"): "sbc_cd",
@@ -23,7 +24,11 @@ METHODS = {  # (network, method, objective) -> the paper's row
 REGULARISERS = ("ewc", "online_ewc", "si", "lwf", "mas", "bgd")
 SUFFIXES = {"ce": "", "contrastive": "_cd"}
 OWN_OBJECTIVE = ("icarl",)  # methods whose loss is their own, whatever `objective` says
-ABLATIONS = ("negatives", "architecture")  # keys of cells that a config does not name
+ABLATIONS = ("negatives", "architecture")  # keys of cells that single out a variant
+_POSITIONS = {"v1": "beginning_v1", "v2": "middle_v2", "v3": "middle_v3"}
+_GATES = {"none": "", "l2": "_norm2", "softmax": "_softmax"}
+_EMBEDDINGS = {"learned": "", "fixed": "_fix"}
+_NEGATIVES = {"all_seen": "all_neg_seen", "all_of_batch": "all_neg_batch"}
 
 
 @functools.cache
@@ -67,6 +72,7 @@ def lookup(config: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
   if any(config["data"].get(key) for key in ("memorise", "images", "validation")):
     return None  # other labels, fewer images, or other images to score on
+  ablation = _ablation(config, dataset)
   for cell in cells():
     same = (cell["setting"], cell["method"], cell["dataset"]) == (
       stream["setting"],
@@ -74,9 +80,30 @@ def lookup(config: Mapping[str, Any]) -> dict[str, Any] | None:
       dataset,
     )
     tasks = cell.get("num_tasks", usual_tasks)
-    if same and tasks == stream["tasks"] and not any(key in cell for key in ABLATIONS):
+    own = {key: cell[key] for key in ABLATIONS if key in cell}
+    if same and tasks == stream["tasks"] and own == ablation:
       return dict(cell)
   return None
+
+
+def _ablation(config: Mapping[str, Any], dataset: str) -> dict[str, str] | None:
+  """Returns what an EBM's cell has of `ABLATIONS`: nothing in the main tables.
+
+  None where the paper has no such variant.
+  """
+  network = config["network"]
+  if network["name"] != "ebm":
+    return {}
+  if config["objective"] == "likelihood":
+    found = _NEGATIVES.get(config.get("negatives", ""))
+    return {"negatives": found} if found and dataset == "cifar100" else None
+  if dataset != "cifar10":
+    return {}
+  embedding = _EMBEDDINGS.get(network.get("embedding", "learned"), "?")
+  gate = _GATES[network.get("gate", "softmax")]
+  end = f"end{embedding}{gate}_v4"
+  name = _POSITIONS.get(network.get("position", "v4"), end)
+  return {} if name == "end_softmax_v4" else {"architecture": name}
 
 
 def _row(config: Mapping[str, Any]) -> str | None:

@@ -74,11 +74,15 @@ def loss(losses: Mapping[int, np.ndarray]) -> Markup:
   if len(curves) > 1 and alike:
     mean = np.mean([curve[:, 1] for curve in curves], axis=0)
     lines.append(Line(steps, mean, None, "var(--ink)", class_="mean"))
+  # Some objectives are unbounded below.
+  lowest = min(0.0, *(float(curve[:, 1].min()) for curve in curves))
+  highest = max(0.0, *(float(curve[:, 1].max()) for curve in curves))
   chart = charts.line_chart(
     lines,
     alt=f"Lines: training loss of {len(curves)} seeds over training.",
     y_title="training loss",
-    top=1.05 * max(float(curve[:, 1].max()) for curve in curves) or 1.0,
+    top=1.05 * highest if highest > lowest else 1.0,
+    bottom=1.05 * lowest,
     last=max(float(points[-1, 0]) for points in losses.values()),
   )
   seeds = "A thin line is a seed, the thick one their mean. "

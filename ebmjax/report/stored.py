@@ -21,9 +21,6 @@ class StoredRun(NamedTuple):
   scalars: list[dict[str, Any]]  # one mapping with step, seed and loss per point
 
 
-_NEEDED = {"average_accuracy", "per_seed", "seeds", "class_names", "config", "facts"}
-
-
 def read(path: str | Path) -> StoredRun:
   """Returns the finished run in the folder `path`; WorkdirError where there is none."""
   if not Path(path).is_dir():
@@ -34,11 +31,6 @@ def read(path: str | Path) -> StoredRun:
     raise WorkdirError(
       f"{path} holds no finished run (no results.json); give the --workdir of a run "
       "that has ended."
-    )
-  if not isinstance(results, dict) or not results.keys() >= _NEEDED:
-    raise WorkdirError(
-      f"{folder.path / 'results.json'} is not the results of a run; give the --workdir "
-      "of a run that has ended."
     )
   evaluations = folder.evaluations()
   if not evaluations:

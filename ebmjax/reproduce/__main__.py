@@ -27,15 +27,14 @@ from ebmjax.reproduce import commands, listing, markdown, store
 from ebmjax.reproduce.cells import Cell, all_cells, tables
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.running import Outcome, Session, Settings, read_ledger
-from ebmjax.terminal import answer
+from ebmjax.terminal import Parser, answer, positive_number, whole_number
 
 
 def main(arguments: list[str] | None = None) -> int:
   """Returns the exit code of the command line, or of the arguments given."""
-  given = _parse(arguments)
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
-  return answer("ebmjax", lambda: _act(given))
+  return answer("ebmjax", lambda: _act(_parse(arguments)))
 
 
 def _act(given: argparse.Namespace) -> int:
@@ -123,7 +122,7 @@ def _show(given: argparse.Namespace, ledger: Ledger, asked: list[Cell]) -> None:
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-  parser = argparse.ArgumentParser(
+  parser = Parser(
     "python -m ebmjax.reproduce",
     description=__doc__,
     formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -139,11 +138,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     default=Path("figures"),
     help="where figures are written (default: figures)",
   )
-  add("--seeds", metavar="N", type=_positive_int, help="run up to N seeds, 0 to N-1")
+  add("--seeds", metavar="N", type=whole_number, help="run up to N seeds, 0 to N-1")
   add(
     "--budget",
     metavar="HOURS",
-    type=_positive,
+    type=positive_number,
     help="start nothing longer than what is left of so many hours; without --seeds, "
     "the paper's number of seeds",
   )
@@ -186,20 +185,6 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def _names(text: str) -> list[str]:
   return [name for name in text.split(",") if name]
-
-
-def _positive_int(text: str) -> int:
-  number = int(text)
-  if number < 1:
-    raise argparse.ArgumentTypeError(f"{number} is too small; give 1 or more")
-  return number
-
-
-def _positive(text: str) -> float:
-  number = float(text)
-  if not 0 < number < float("inf"):
-    raise argparse.ArgumentTypeError(f"{text} is no number of hours; give one above 0")
-  return number
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -38,7 +38,14 @@ def render(text: str, ledger: Ledger) -> str:
 
 def write(path: Path, ledger: Ledger) -> None:
   """Rewrites the blocks of a file, in one step."""
-  atomic.write(path, render(_read(path), ledger))
+  content = render(_read(path), ledger)
+  try:
+    atomic.write(path, content)
+  except OSError as error:
+    raise UserError(
+      f"{path} cannot be written ({error.strerror}); make room or ask for the right to "
+      "write there, or give --write a copy of it elsewhere."
+    ) from error
 
 
 def check(path: Path, ledger: Ledger) -> None:

@@ -171,7 +171,14 @@ def _write(
     "{\n" + ",\n".join(_line(key, value) for key, value in entry._asdict().items())
     for entry in current
   ]
-  atomic.write(path, "[\n" + "\n},\n".join(lines) + ("\n}\n]\n" if lines else "]\n"))
+  content = "[\n" + "\n},\n".join(lines) + ("\n}\n]\n" if lines else "]\n")
+  try:
+    atomic.write(path, content)
+  except OSError as error:
+    raise WorkdirError(
+      f"{path} cannot be written ({error.strerror}); make room or ask for the right to "
+      "write there, and collect the runs again."
+    ) from error
   return current
 
 

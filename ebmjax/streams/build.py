@@ -7,6 +7,7 @@ import numpy as np
 from ebmjax.streams.schedules import (
   boundary_aware_schedule,
   boundary_free_schedule,
+  check_batch,
   joint_schedule,
 )
 from ebmjax.streams.tasks import TaskSet, make_tasks
@@ -30,7 +31,13 @@ def build(spec: Any, train_y: np.ndarray, test_y: np.ndarray, *, seed: int) -> S
   num_raw = int(train_y.max()) + 1
   tasks = make_tasks(spec, num_raw=num_raw, seed=seed)
   train_rows = _rows_of_tasks(tasks, train_y)
-  positions, task_of_row = _schedule(spec, [len(rows) for rows in train_rows], seed)
+  iterations = _iterations(spec, np.bincount(train_y))
+  positions, task_of_row = _SCHEDULES[spec.setting](
+    [len(rows) for rows in train_rows],
+    iterations=iterations,
+    batch_size=spec.batch_size,
+    rng=np.random.default_rng([seed, 2]),
+  )
   rows = np.empty(positions.shape, np.int32)
   for task, members in enumerate(train_rows):
     mine = task_of_row == task
@@ -72,16 +79,25 @@ def task_ends(stream: Stream) -> list[int]:
   return [steps * (task + 1) // num_tasks for task in range(num_tasks)]
 
 
-def _schedule(spec: Any, sizes: list[int], seed: int) -> tuple[np.ndarray, np.ndarray]:
-  rng = np.random.default_rng([seed, 2])
-  if spec.setting == "boundary_free":
-    return boundary_free_schedule(
-      sizes, epochs=spec.epochs_per_task, batch_size=spec.batch_size, rng=rng
-    )
-  schedule = joint_schedule if spec.setting == "joint" else boundary_aware_schedule
-  return schedule(
-    sizes, iterations=spec.iterations, batch_size=spec.batch_size, rng=rng
-  )
+_SCHEDULES = {
+  "boundary_aware": boundary_aware_schedule,
+  "boundary_free": boundary_free_schedule,
+  "joint": joint_schedule,
+}
+
+
+def _iterations(spec: Any, class_sizes: np.ndarray) -> int:
+  """Returns the steps of a task (boundary-free: nominally); class_sizes [G].
+
+  Without boundaries, epochs of the smallest task. That of the fixed order of classes
+  counts in any order, so that the streams of all seeds are equally long.
+  """
+  if spec.setting != "boundary_free":
+    return int(spec.iterations)
+  parts = 1 if spec.name == "permuted" else spec.tasks
+  smallest = int(class_sizes.reshape(parts, -1).sum(axis=1).min())
+  check_batch(smallest, spec.batch_size)
+  return int(spec.epochs_per_task * (smallest // spec.batch_size))
 
 
 def _horizon(spec: Any, tasks: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ def boundary_aware_schedule(
   Each task runs `iterations` batches; its images are reshuffled at every epoch, and
   the last, partial batch of an epoch is dropped.
   """
-  _check_batch(min(sizes), batch_size)
+  check_batch(min(sizes), batch_size)
   positions = []
   for size in sizes:
     per_epoch = size // batch_size
@@ -28,15 +28,15 @@ def boundary_aware_schedule(
 
 
 def boundary_free_schedule(
-  sizes: list[int], *, epochs: int, batch_size: int, rng: np.random.Generator
+  sizes: list[int], *, iterations: int, batch_size: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns positions [S, B] within the row's task and tasks [S, B], cross-faded.
 
-  S = epochs * T * floor(smallest task / B). A batch draws its rows' tasks from
-  `task_weights` and, within a task, distinct images; rows are ordered by task.
+  S = T * iterations. A batch draws its rows' tasks from `task_weights` and, within a
+  task, distinct images; rows are ordered by task.
   """
-  _check_batch(min(sizes), batch_size)
-  steps = epochs * len(sizes) * (min(sizes) // batch_size)
+  check_batch(min(sizes), batch_size)
+  steps = len(sizes) * iterations
   upto = np.cumsum(task_weights(steps, len(sizes)), axis=1)
   upto[:, -1] = 1.0  # rounding must not leave a gap at the top
   draws = rng.random((steps, batch_size))
@@ -96,7 +96,8 @@ def _breakpoints(steps: int, num_tasks: int, task: int) -> tuple[int, int, int, 
   return max(quarter[0], 0), quarter[1], quarter[2], min(quarter[3], steps)
 
 
-def _check_batch(size: int, batch_size: int) -> None:
+def check_batch(size: int, batch_size: int) -> None:
+  """Raises ConfigError where the smallest task does not fill a batch."""
   if batch_size > size:
     raise ConfigError(
       f"config.stream.batch_size={batch_size} exceeds the smallest task's {size} "

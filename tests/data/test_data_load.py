@@ -34,6 +34,11 @@ def embedded(monkeypatch) -> Dataset:
   return stand_in
 
 
+def test_the_home_of_nobody_is_told(config):
+  with pytest.raises(DataError, match=r"the home of an unknown user: set data\.dir"):
+    data.load(config("files", "~no_such_user/x"))
+
+
 def test_names_for_the_validator():
   assert data.SOURCES == ("auto", "tfds", "files", "embedded")
   assert {"mnist", "fashion_mnist", "cifar10", "cifar100"} <= set(data.DATASETS)

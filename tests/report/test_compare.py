@@ -2,12 +2,14 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
 
 from ebmjax.report import compare, compare_page, plots, significance, stored
 from ebmjax.report.__main__ import main
+from ebmjax.report.charts import Dots, dot_chart
 from tests.report.pages import FACTS, Reader, store
 
 
@@ -87,6 +89,30 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
   assert reader.tags["svg"] == 2
   for part in ("3 runs compared", "53.12 ± 0.04", "paired t-test, 3 seeds", "95 %"):
     assert part in reader.text
+
+
+def test_runs_are_told_apart_without_colours(runs):
+  found = [stored.read(run) for run in [*runs, runs[0]]]
+  rows = compare.rows(found)
+  made = compare_page.render(found, rows, [])
+  for number, row in enumerate(rows, start=1):
+    assert made.count(f"<span>{number}: {row['name']}</span>") == 2  # a key a figure
+  curves, dots = re.findall(r"<svg.*?</svg>", made, re.DOTALL)
+  for shown in ("1", "2", "3", "4"):
+    assert curves.count(f">{shown}</text>") == 1
+    assert dots.count(f">{shown}</text>") == 5 + 1  # a dot a task, and the task's name
+
+
+def test_dots_without_room_for_their_numbers_are_threaded():
+  series = [
+    Dots(np.linspace(90, 10, 50) + run, None, "red", str(run)) for run in (1, 2)
+  ]
+  series[0].y[7] = np.nan
+  made = dot_chart(series, alt="a", y_title="b")
+  threads = re.findall(r'class="thread" points="([^"]+)"', made)
+  assert [len(points.split()) for points in threads] == [49, 50]
+  ends = re.findall(r'<text x="463"[^>]*>(.*?)</text>', made)
+  assert ends == ["1", "2"]
 
 
 def test_runs_that_are_not_like_for_like(tmp_path, make_history, make_config):

@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 
 from ebmjax import config as configuration
-from ebmjax.report import files, page, plots, read, summarise
+from ebmjax.report import files, page, pictures, plots, read, summarise
 from ebmjax.report.__main__ import main
-from ebmjax.report.charts import Line, line_chart, ticks
-from ebmjax.report.colours import picture
-from tests.report.pages import FACTS, Reader, losses, store
+from ebmjax.report.charts import HEIGHT, WIDTH, Line, line_chart, ticks
+from ebmjax.report.colours import cell_colours, picture
+from tests.report.pages import FACTS, Reader, losses, luminance, store
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"
 
@@ -68,6 +68,24 @@ def test_a_page_says_what_was_run_and_what_came_out(make_history):
     assert f"{entry:.1f}" in reader.text
   assert "did not use the full data set" not in reader.text
   assert reader.tags["figure"] == 6 and reader.tags["svg"] == 5
+
+
+def test_nested_facts_get_a_row_an_entry(make_history):
+  facts = FACTS | {"odd": {"deep": {"one_two": [1, 2]}, "none": None}}
+  made = render(make_history(), facts=facts)
+  rows = re.findall(r'<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', made)
+  for row in (
+    ("time, training", "4.2 s"),
+    ("time, evaluating", "1 min 12 s"),
+    ("memory, state", "35.2 MB"),
+    ("memory, images", "2.1 GB"),
+    ("placement, processes", "1"),
+    ("placement, devices", "2,048"),
+    ("odd, deep, one two", "1, 2"),
+  ):
+    assert rows.count(row) == 1, row
+  text = Reader(made).text
+  assert not any(part in text for part in ("{", "batch devices", "odd, none"))
 
 
 def test_every_key_of_the_configuration_is_there(make_history):
@@ -179,6 +197,57 @@ def test_a_line_stands_where_its_values_are():
   assert y[0] - y[1] == y[1] - y[2] > 80
   assert ticks(100, 6) == [0, 20, 40, 60, 80, 100]
   assert ticks(0.7, 6) == pytest.approx([0, 0.2, 0.4, 0.6])
+  assert ticks(100, 6, 70) == [70, 75, 80, 85, 90, 95, 100]
+  assert ticks(2.5, 6, -9.45) == [-8, -6, -4, -2, 0, 2]
+
+
+@pytest.mark.parametrize(
+  ("values", "shown"),
+  [
+    ((-1, -5, -9), ("0", "\N{MINUS SIGN}8")),
+    ((3, -5, 8), ("\N{MINUS SIGN}5", "0", "5")),
+    ((4, 2, 1), ("0", "4")),
+    ((-2e5, -1e5, -3e4), ("0", "\N{MINUS SIGN}5e4", "\N{MINUS SIGN}1.5e5")),
+    ((0, 0, 0), ("0", "1")),
+  ],
+  ids=str,
+)
+def test_losses_of_any_sign_stay_in_the_picture(values, shown):
+  curve = np.array(list(zip((100, 200, 300), values, strict=True)), float)
+  made = pictures.loss({0: curve, 1: curve})
+  assert f'viewBox="0 0 {WIDTH} {HEIGHT}"' in made
+  drawn = " ".join(re.findall(r'points="([^"]+)"', made)).split()
+  x, y = np.array([point.split(",") for point in drawn], float).T
+  assert len(x) == 9  # two seeds and their mean
+  assert (x >= 0).all() and (x <= WIDTH).all()
+  assert (y >= 0).all() and (y <= HEIGHT).all()
+  heights = [float(y) for y in re.findall(r'class="grid"[^>]*y1="([^"]+)"', made)]
+  assert all(0 <= height <= HEIGHT for height in heights)
+  for name in shown:
+    assert f">{name}</text>" in made
+
+
+def test_every_cell_can_be_read():
+  inks = {"#000": 0.0, "#fff": 1.0}
+  for share in np.linspace(0, 1, 1001):
+    ground, ink = cell_colours(float(share))
+    channels = [str(int(ground[place : place + 2], 16)) for place in (1, 3, 5)]
+    found = sorted((luminance(f"rgb({', '.join(channels)})"), inks[ink]))
+    assert (found[1] + 0.05) / (found[0] + 0.05) >= 4.5, share
+
+
+def test_names_at_the_ends_of_lines_are_ink_and_tied_to_their_lines():
+  steps, values = np.array([0.0, 100.0]), np.array([40.0, 50.0])
+  lines = [Line(steps / 2, values, None, "red", "r0")]  # ends early
+  lines += [Line(steps, values, None, "red", f"r{run}") for run in range(1, 6)]
+  made = line_chart(lines, alt="a", y_title="b", top=100, last=100)
+  texts = re.findall(r"<text([^>]*)>r(\d)</text>", made)
+  assert [run for _, run in texts] == list("012345")
+  assert not any("style" in attributes for attributes, _ in texts)
+  places = [float(re.findall(r' y="([^"]+)"', text)[0]) for text, _ in texts]
+  assert min(np.diff(places)) >= 12
+  ties = re.findall(r'class="tie" x1="([^"]+)"', made)
+  assert len(ties) == 6 and float(ties[0]) < float(ties[1])
 
 
 def test_a_large_map_becomes_a_picture_of_its_values():

@@ -13,7 +13,7 @@ from ebmjax.report import page, plots
 from ebmjax.report.__main__ import main
 from tests.chromium import Chromium, find
 from tests.report.conftest import make_history
-from tests.report.pages import FACTS, store
+from tests.report.pages import FACTS, luminance, store
 
 PHONE, DESK = (390, 844), (1280, 900)
 
@@ -121,12 +121,3 @@ def check_screenshot(content: bytes, scheme: str) -> None:
   grey = np.asarray(Image.open(io.BytesIO(content)).convert("L"))
   assert (np.median(grey) > 200) == (scheme == "light")
   assert np.ptp(grey) > 150
-
-
-def luminance(colour: str) -> float:
-  """Returns the relative luminance of "rgb(r, g, b)"."""
-  channels = [float(part) / 255 for part in colour[4:-1].split(",")]
-  curved = [((channel + 0.055) / 1.055) ** 2.4 for channel in channels]
-  pairs = zip(channels, curved, strict=True)
-  linear = [plain / 12.92 if plain <= 0.04045 else bent for plain, bent in pairs]
-  return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))

@@ -1,0 +1,90 @@
+"""What cannot be exported is told, and changes nothing."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from ebmjax import export
+from ebmjax.config import default
+from ebmjax.networks.cifar100 import NormTrunk
+
+RESULTS = {
+  "average_accuracy": {},
+  "per_seed": [50.0],
+  "seeds": [0],
+  "class_names": ["a", "b"],
+  "config": default().to_dict(),
+  "facts": {},
+}
+
+
+def run_with(folder: Path, content: object) -> Path:
+  """Returns a run's folder with this results.json, and nothing else."""
+  folder.mkdir()
+  (folder / "results.json").write_text(json.dumps(content))
+  return folder
+
+
+def fails(capsys, *words: object) -> str:
+  """Returns the one sentence in which an export ends."""
+  assert export.main(["export", *map(str, words)]) == 1
+  told = capsys.readouterr()
+  (line,) = told.err.splitlines()
+  assert line.startswith("ebmjax: ") and line.endswith(".") and told.out == ""
+  return str(line)
+
+
+def test_a_mistyped_folder_is_not_made(tmp_path, capsys):
+  line = fails(capsys, tmp_path / "nowhere", tmp_path / "x.npz")
+  assert "nowhere holds no finished run; give the --workdir" in line
+  assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["trunk", "trunk.npy", ".npz"])
+def test_a_name_must_end_in_npz(name, tmp_path, capsys):
+  line = fails(capsys, tmp_path, tmp_path / name)
+  assert "give it a name that ends in .npz." in line
+
+
+@pytest.mark.parametrize(
+  "content",
+  [
+    {},
+    {"config": {}},
+    RESULTS | {"config": 3},
+    RESULTS | {"config": {"data": 3}},
+    RESULTS | {"config": {"seeds": "many"}},
+    RESULTS | {"class_names": None},
+  ],
+)
+def test_results_without_the_keys_are_told(content, tmp_path, capsys):
+  run = run_with(tmp_path / "run", content)
+  line = fails(capsys, run, tmp_path / "x.npz")
+  assert "results.json is not the results of a run; " in line
+
+
+def test_other_faults_are_told(tmp_path, capsys):
+  run = run_with(tmp_path / "run", RESULTS)
+  odd = run_with(tmp_path / "odd", RESULTS | {"config": {"data": {"name": "x"}}})
+  assert "config.data.name='x' is unknown; " in fails(capsys, odd, tmp_path / "x.npz")
+  assert "no seed 7; its seeds are [0]." in fails(capsys, run, tmp_path / "x.npz", "7")
+  assert "has no checkpoints; " in fails(capsys, run, tmp_path / "x.npz")
+  assert [path.name for path in run.iterdir()] == ["results.json"]
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path, capsys, monkeypatch):
+  """A folder in its place; nothing is left beside it."""
+  image = jnp.zeros((1, 32, 32, 3))
+  shapes = jax.eval_shape(NormTrunk().init, jax.random.key(0), image)
+  trunk = jax.tree.map(lambda leaf: jnp.zeros((1, *leaf.shape)), shapes)
+  monkeypatch.setattr(export, "_last_states", lambda *_: (4, None))
+  monkeypatch.setattr(export, "_trunk", lambda *_: trunk)
+  run = run_with(tmp_path / "run", RESULTS)
+  (tmp_path / "out" / "x.npz").mkdir(parents=True)
+  for place, why in (("out", "Is a directory"), ("none", "No such file or directory")):
+    line = fails(capsys, run, tmp_path / place / "x.npz")
+    assert f"x.npz cannot be written ({why}); give another file." in line
+  assert [path.name for path in (tmp_path / "out").iterdir()] == ["x.npz"]

@@ -1,0 +1,55 @@
+"""Wrong flags of every command line end in one sentence."""
+
+import argparse
+
+import pytest
+
+from ebmjax.bench import __main__ as bench
+from ebmjax.report import __main__ as report
+from ebmjax.reproduce import __main__ as reproduce
+from ebmjax.terminal import answer, positive_number, whole_number
+from launch import processes
+
+LAUNCHED = "nothing to run: give ebmjax.main's arguments after `--`"
+
+
+@pytest.mark.parametrize(
+  ("command", "argument", "sentence"),
+  [
+    (reproduce.main, "--seeds=abc", "--seeds: 'abc' is no whole number of 1 or more"),
+    (reproduce.main, "--budget=nan", "--budget: 'nan' is no number above 0"),
+    (reproduce.main, "--sedes=3", "unrecognized arguments: --sedes=3"),
+    (report.main, "--out", "--out: expected one argument"),
+    (bench.main, "--rounds=0", "--rounds: '0' is no whole number of 1 or more"),
+    (bench.main, "--fast", "unrecognized arguments: --fast"),
+    (processes.main, "--processes=-1", "'-1' is no whole number of 1 or more"),
+    (processes.main, "--platform=gpu", "invalid choice: 'gpu'"),
+    (processes.main, "--devices=1", LAUNCHED),
+  ],
+)
+def test_a_wrong_flag_is_told_in_one_sentence(command, argument, sentence, capsys):
+  own = ["processes"] if command is processes.main else []
+  assert command([*own, argument]) == 1
+  told = capsys.readouterr()
+  (line,) = told.err.splitlines()
+  assert line.startswith("processes: " if own else "ebmjax: ")
+  assert sentence in line and line.endswith("; see --help.")
+  assert told.out == ""
+
+
+def test_numbers_are_read():
+  assert (whole_number("3"), positive_number("0.5")) == (3, 0.5)
+  for text in ("1.5", "", "0", "-2"):
+    with pytest.raises(argparse.ArgumentTypeError, match="1 or more"):
+      whole_number(text)
+  for text in ("inf", "0", "-2", "x"):
+    with pytest.raises(argparse.ArgumentTypeError, match="above 0"):
+      positive_number(text)
+
+
+def test_an_interruption_says_how_to_go_on(capsys):
+  def work() -> int:
+    raise KeyboardInterrupt
+
+  assert answer("ebmjax", work, "do it again") == 130
+  assert capsys.readouterr().err == "ebmjax: interrupted; do it again.\n"
