@@ -29,7 +29,7 @@ def matrices(runs: Runs) -> "Figure":
       image = heat_map(axes, shares, 100, classes // num_tasks(run.history))
       if classes <= 12:
         told = np.where(shares < 0.5, np.nan, shares)  # not the many zeros
-        drawing.annotate(axes, told, middle=50, decimals=0, fontsize=6)
+        drawing.annotate(axes, told, decimals=0, fontsize=6)
       axes.set_title(f"{name}, {stream} MNIST")
       axes.set_xlabel("predicted label")
       axes.set_ylabel("true class")

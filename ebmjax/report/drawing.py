@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ebmjax.report import colours
+
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
   from matplotlib.axis import Axis
@@ -123,7 +125,7 @@ def class_map(
   name_ticks(axes.yaxis, names)
   axes.set(xlabel=column, ylabel="true class", title=title)
   if len(names) <= 12:
-    annotate(axes, values, middle=highest / 2, decimals=0 if highest > 1 else 2)
+    annotate(axes, values, decimals=0 if highest > 1 else 2)
   figure.colorbar(image, ax=axes, label=scale, shrink=0.9)
   return figure
 
@@ -139,11 +141,11 @@ def name_ticks(axis: "Axis", names: Sequence[str], turn: bool = False) -> None:
 def annotate(
   axes: "Axes",
   values: np.ndarray,
-  middle: float,
   decimals: int,
   fontsize: float = 8,
 ) -> None:
-  """Writes each of `values` [rows, columns] on its cell, light on the dark half."""
+  """Writes each of `values` [rows, columns] on its cell of the map in `axes`."""
+  norm: Any = axes.images[0].norm
   for row, column in np.argwhere(~np.isnan(values)):
     value = values[row, column]
     axes.text(
@@ -153,5 +155,5 @@ def annotate(
       ha="center",
       va="center",
       fontsize=fontsize,
-      color="black" if value > middle else "white",
+      color=colours.cell_colours(float(norm(value)))[1],
     )

@@ -109,7 +109,7 @@ def predicted_labels(history: History) -> "Figure":
   axes.set(xlabel="predicted label", ylabel="after")
   axes.set_title("Predicted labels at the end of each task")
   if max(shares.shape) <= drawing.MAX_TICKS:
-    drawing.annotate(axes, shares, middle=top / 4, decimals=0)
+    drawing.annotate(axes, shares, decimals=0)
   figure.colorbar(image, ax=axes, label="share of predictions (%)")
   return figure
 
