@@ -227,12 +227,12 @@ class Machine:
     run, offset = bad[np.argmin(bad[:, 1])]
     raise DivergenceError(
       f"the loss of {config.method.name} with seed {seeds[run]} is not finite at step "
-      f"{first + offset}; lower {_what_diverges(config)} and use a new --workdir. The "
+      f"{first + offset}; lower {what_diverges(config)} and use a new --workdir. The "
       "last checkpoint is kept."
     )
 
 
-def _what_diverges(config: ConfigDict) -> str:
+def what_diverges(config: ConfigDict) -> str:
   """Returns the keys, with their values, whose size makes a method run away."""
   keys = ["optimiser.learning_rate"]
   if config.method.name == "bgd":  # it has none

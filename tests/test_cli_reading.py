@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ebmjax import cli, main
+from ebmjax.validation import resolve
 from tests.helpers import PERMUTED, ROOT, SPLIT
 
 SMOKE = f"--config={SPLIT}:smoke"
@@ -88,3 +89,32 @@ def test_truth_values_and_numbers_are_read_by_their_key_type():
   assert config.data.require_full is True
   assert config.optimiser.learning_rate == 1.0
   assert isinstance(config.optimiser.learning_rate, float)
+
+
+@pytest.mark.parametrize(
+  ("chosen", "values"),
+  [
+    ("splitmnist.py:contrastive,ewc,sbc", {"strength": 1e4, "fisher": "batch"}),
+    ("splitmnist.py:contrastive,ewc,sbc,hsu,domain", {"strength": 200.0}),
+    ("splitmnist.py:boundary_free,online_ewc,contrastive,sbc", {"strength": 1e5}),
+    ("cifar10.py:bgd,sbc", {"std_init": 0.015, "step_size": 10.0}),
+  ],
+)
+def test_the_more_particular_variant_has_the_last_word(chosen, values):
+  method = cli.load(str(ROOT / "configs" / chosen)).method
+  assert {key: method[key] for key in values} == values
+
+
+@pytest.mark.parametrize(
+  ("arguments", "negatives"),
+  [
+    (["cifar100.py:joint_pairs", "network.pretrained=x.npz"], "repaired"),
+    (["splitmnist.py:bgd,sbc"], "all_classes"),
+    (["splitmnist.py:bgd,sbc", "stream.scenario=task"], "all_seen"),
+  ],
+)
+def test_negatives_follow_objective_method_and_scenario(arguments, negatives):
+  file, *keys = arguments
+  chosen = [f"--config={ROOT / 'configs' / file}", *(f"--config.{key}" for key in keys)]
+  config, _ = cli.parse(["ebmjax", *chosen])
+  assert resolve(config).negatives == negatives

@@ -11,7 +11,8 @@ import jax
 import numpy as np
 import pytest
 
-from ebmjax import cli, experiment, main
+from ebmjax import cli, experiment, machine, main
+from ebmjax.config import default
 from ebmjax.report import plots
 from ebmjax.validation import resolve
 from tests.helpers import (
@@ -277,3 +278,20 @@ def poison_loss(monkeypatch, seed: int, step: int) -> None:
     return learner._replace(step=stepped)
 
   monkeypatch.setitem(methods.METHODS, "finetune", poisoned)
+
+
+@pytest.mark.parametrize(
+  ("method", "keys"),
+  [
+    ("finetune", ["optimiser.learning_rate"]),
+    ("ewc", ["optimiser.learning_rate", "method.strength"]),
+    ("bgd", ["method.std_init", "method.step_size"]),
+  ],
+)
+def test_what_to_lower_is_what_the_method_has(method, keys):
+  config = default()
+  config.method.name = method
+  told = machine.what_diverges(config)
+  assert [part.split(" ")[0] for part in told.split(" or ")] == [
+    f"config.{key}" for key in keys
+  ]

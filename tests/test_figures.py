@@ -14,7 +14,7 @@ from ebmjax.errors import UserError
 from ebmjax.figures import FIGURES, accuracy, find_runs
 from ebmjax.figures.__main__ import main as command
 from ebmjax.figures.missing import runs_of
-from ebmjax.figures.pooling import scan
+from ebmjax.figures.pooling import choose, scan
 from ebmjax.figures.spec import Shown
 from ebmjax.report import paper, plots, stored
 from launch import capacity
@@ -241,6 +241,17 @@ def test_final_figures_count_scores_in_whose_runs_are_gone(root: Path, tmp_path:
   assert all(path.stat().st_size for path in paths)
   with pytest.raises(UserError, match=f"{root} holds none of SBC on split MNIST"):
     figures.draw("confusion", root, tmp_path, scores=scores)
+
+
+def test_scores_on_held_out_images_are_left_out(root: Path):
+  results = stored.read(root / "cifar").results
+  held = results["config"] | {"data": results["config"]["data"] | {"validation": 5}}
+  roles = FIGURES["number_of_tasks"].roles
+  for config, count in ((results["config"], 1), (held, 0)):
+    found = choose(
+      [(root, results | {"config": config})], roles, shown="final", allow_partial=True
+    )
+    assert len(found["EBM"]) == count
 
 
 def test_what_was_left_out_or_unusual_is_told(root: Path, tmp_path: Path, caplog):
