@@ -19,7 +19,7 @@ the first ones. Five numbers offered to three slots, two drawn:
 Shape letters: K slots, N rows; the rest as in `types`.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +52,25 @@ class Reservoir(NamedTuple):
   def taken(self) -> Array:
     """Returns [] int32: how many slots are taken."""
     return jnp.minimum(self.offered, self.y.shape[0])
+
+
+class Store(Protocol):
+  """What rows can be drawn from."""
+
+  @property
+  def x(self) -> Array:
+    """Returns [K, ...]: the rows."""
+    ...
+
+  @property
+  def y(self) -> Array:
+    """Returns [K] int32: their labels."""
+    ...
+
+  @property
+  def taken(self) -> Array:
+    """Returns [] int32: how many slots are taken, the first ones."""
+    ...
 
 
 class Drawn(NamedTuple):
@@ -123,7 +142,7 @@ def offer(reservoir: Reservoir, key: Array, x: Array, y: Array) -> Reservoir:
   )
 
 
-def draw(key: Array, store: Buffer | Reservoir, number: int) -> Drawn:
+def draw(key: Array, store: Store, number: int) -> Drawn:
   """Returns `number` distinct rows at random; all there are, where there are fewer."""
   budget = store.y.shape[0]
   scores = jax.random.uniform(key, (budget,))

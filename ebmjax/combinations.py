@@ -7,6 +7,9 @@ from ebmjax.config import default
 
 Rule = tuple[bool, str]  # whether it is broken, and what is said then
 AT_BOUNDARIES = ("ewc", "icarl")  # methods that consolidate there alone
+MIXING = ("er", "gss_greedy", "icarl")  # methods that show several tasks in a step
+# Negatives that a row finds among the other rows of its batch.
+IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", "repaired")
 PERIODIC = ("online_ewc", "si", "mas", "lwf", "er")  # also every so many steps
 
 
@@ -68,7 +71,7 @@ def _of_method(config: ConfigDict) -> list[Rule]:
       f"config.network.name={config.network.name!r}; use 'sbc'.",
     ),
     (
-      method in ("er", "icarl") and config.stream.scenario == "task",
+      method in MIXING and config.stream.scenario == "task",
       f"config.method.name={method!r} mixes tasks in a batch, and "
       "config.stream.scenario='task' sets only a task's own classes against each "
       "other; use 'class'.",
@@ -78,6 +81,12 @@ def _of_method(config: ConfigDict) -> list[Rule]:
       "config.method.name='lwf' distils all old classes together, and "
       "config.stream.scenario='task' sets only a task's own against each other; use "
       "'class' or 'domain'.",
+    ),
+    (
+      method == "gss_greedy" and config.negatives in IN_BATCH,
+      "config.method.name='gss_greedy' takes the gradients of single rows, and "
+      f"config.negatives={config.negatives!r} looks for others in the batch; use "
+      "'one_of_task' or 'all_seen'.",
     ),
     (
       method == "icarl" and config.objective != "ce",

@@ -62,12 +62,20 @@ _METHOD = {
   "importance": "batch",  # MAS: of the mean output of a batch, or per_row
   "temperature": 2.0,  # LwF, iCaRL: softens the old network's outputs
   "distillation": "sum",  # LwF: over classes, or their mean
-  "budget": 1000,  # ER, iCaRL: stored images in all
+  "budget": 1000,  # ER, GSS, iCaRL: stored images in all
   "quota": "task",  # ER: what shares the budget equally, task or class
   "replay_weights": "by_task",  # ER: 1/t and 1-1/t; or mean, sum
+  "repeats": 3,  # GSS: times a step goes over its batch
+  "directions": 10,  # GSS: gradients of stored rows to compare with
   "std_init": 0.02,  # BGD: every weight's first deviation
   "step_size": 1.0,  # BGD
   "draws": 10,  # BGD: Monte-Carlo gradients a step
+}
+_OPTIMISER = {
+  "name": "adam",  # or sgd, which has no moments
+  "learning_rate": 1e-4,
+  "b1": 0.9,
+  "b2": 0.999,
 }
 _EVAL = {
   "at_task_ends": True,  # the last step is always evaluated
@@ -93,7 +101,7 @@ def default() -> ConfigDict:
   config.stream = ConfigDict(_STREAM)
   config.network = ConfigDict(_NETWORK)
   config.method = ConfigDict(_METHOD)
-  config.optimiser = ConfigDict({"learning_rate": 1e-4, "b1": 0.9, "b2": 0.999})
+  config.optimiser = ConfigDict(_OPTIMISER)
   config.eval = ConfigDict(_EVAL)
   config.checkpoint = ConfigDict({"every": 2000, "keep": 2})
   config.runner = ConfigDict(_RUNNER)

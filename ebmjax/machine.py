@@ -95,11 +95,15 @@ def make_learner(
     seeds = range(config.seed, config.seed + config.seeds)
     network = start_from_seeds(network, keys, seeds)
   objective = objectives.make(config.objective, config.negatives)
-  tx = optax.adam(
-    config.optimiser.learning_rate, config.optimiser.b1, config.optimiser.b2
-  )
+  tx = _optimiser(config.optimiser)
   problem = Problem(network, objective, tx, row, classes.shape[0])
   return methods.METHODS[config.method.name](problem, config.method)
+
+
+def _optimiser(config: ConfigDict) -> optax.GradientTransformation:
+  if config.name == "sgd":
+    return optax.sgd(config.learning_rate)
+  return optax.adam(config.learning_rate, config.b1, config.b2)
 
 
 def _inputs(config: ConfigDict, images: np.ndarray) -> np.ndarray:
@@ -118,7 +122,7 @@ def _max_labels(config: ConfigDict, classes: np.ndarray) -> int:
   """
   per_task, in_all = int(classes.sum(axis=1).max()), classes.shape[1]
   single = config.negatives.startswith("one_") or config.negatives == "repaired"
-  if not single or config.method.name == "er":
+  if not single or config.method.name in ("er", "gss_greedy"):
     return in_all
   shown = {"boundary_aware": 1, "boundary_free": 2, "joint": len(classes)}
   return min(shown[config.stream.setting] * per_task, in_all)

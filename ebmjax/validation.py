@@ -12,7 +12,7 @@ from ebmjax.errors import ConfigError
 from ebmjax.importance import FISHERS
 from ebmjax.losses import LOSSES
 from ebmjax.methods import METHODS
-from ebmjax.methods.er import REPLAY_WEIGHTS
+from ebmjax.methods._replay import REPLAY_WEIGHTS
 from ebmjax.methods.lwf import DISTILLATIONS
 from ebmjax.methods.mas import IMPORTANCES
 from ebmjax.methods.si import PATH_GRADIENTS
@@ -37,8 +37,8 @@ def resolve(config: ConfigDict) -> ConfigDict:
 
 def _default_negatives(config: ConfigDict) -> str:
   fixed = {"ce": "all_seen", "joint_pairs": "repaired", "likelihood": "all_of_batch"}
-  if (config.objective, config.method.name) == ("ce", "bgd"):
-    # Its authors' code knows no classes to come; a task told is told there, too.
+  if config.objective == "ce" and config.method.name in ("bgd", "gss_greedy"):
+    # Their authors' code normalises over all outputs; a task told is told there, too.
     return "all_seen" if config.stream.scenario == "task" else "all_classes"
   if config.objective in fixed:
     return fixed[config.objective]
@@ -100,6 +100,7 @@ _CHOICES: dict[str, Iterable[str]] = {
   "method.distillation": DISTILLATIONS,
   "method.quota": QUOTAS,
   "method.replay_weights": REPLAY_WEIGHTS,
+  "optimiser.name": ("adam", "sgd"),
   "runner.driver": DRIVERS,
 }
 
@@ -120,6 +121,8 @@ _AT_LEAST = {
   "method.fisher_samples": 0,
   "method.budget": 1,
   "method.draws": 1,
+  "method.repeats": 1,
+  "method.directions": 1,
   "eval.every": 0,
   "eval.batch_size": 1,
   "checkpoint.every": 1,

@@ -83,6 +83,13 @@ def _contrastive(config: ConfigDict) -> None:
   config.objective = "contrastive"
 
 
+def one_pass(config: ConfigDict) -> None:
+  """The protocol of Aljundi et al. (2019) on MNIST: 1,000 images a task, each once."""
+  config.stream.update({"iterations": 100, "batch_size": 10})
+  config.network.hidden = 100
+  config.optimiser.update({"name": "sgd", "learning_rate": 0.05})
+
+
 def _smoke(config: ConfigDict) -> None:
   config.stream.update({"iterations": 30, "epochs_per_task": 1, "tasks": 2})
   config.network.hidden = 32
@@ -109,7 +116,7 @@ _ONE_OF = (
   ("source", "hsu"),
   ("medium", "large", "cifar10"),
   ("tasks5", "tasks20", "tasks50"),
-  ("ewc", "online_ewc", "si", "lwf", "mas", "bgd", "er", "icarl"),
+  ("ewc", "online_ewc", "si", "lwf", "mas", "bgd", "er", "gss_greedy", "icarl"),
   ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm2", "end_fix_softmax"),
 )
 

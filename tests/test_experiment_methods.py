@@ -29,7 +29,7 @@ def data_dir(tmp_path_factory) -> Path:
 
 def run(config: str, data_dir: Path, workdir: Path, **changes) -> dict:
   made = make_config(config, data_dir, method__draws=2, **changes)
-  if made.method.name in ("er", "icarl"):
+  if made.method.name in ("er", "gss_greedy", "icarl"):
     made.method.budget = 40
   experiment.run(made, workdir)
   results = read_results(workdir)
@@ -58,11 +58,12 @@ def test_on_the_energy_network(method, data_dir, tmp_path):
   assert results["average_accuracy"]["n"] == 1
 
 
-@pytest.mark.parametrize("method", [*PERIODIC, "bgd"])
+@pytest.mark.parametrize("method", [*PERIODIC, "bgd", "gss_greedy"])
 def test_without_boundaries(method, data_dir, tmp_path):
   results = run(f"{SPLIT}:boundary_free,{method},sbc,smoke", data_dir, tmp_path)
   assert results["config"]["stream"]["setting"] == "boundary_free"
-  assert (results["config"]["method"]["consolidate_every"] > 0) == (method != "bgd")
+  periodic = results["config"]["method"]["consolidate_every"] > 0
+  assert periodic == (method in PERIODIC)
 
 
 @pytest.mark.parametrize("variants", ["joint", "joint,sbc"])

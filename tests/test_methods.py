@@ -187,6 +187,8 @@ def test_a_batch_of_one_class_changes_nothing_but_moments(case):
   state = jax.jit(learner.init)(jax.random.key(0))
   after, metrics = jax.jit(learner.step)(state, jax.random.key(1), batch)
   assert metrics["loss"] == 0
+  if case[0] == "gss_greedy":  # the batch may well be stored
+    state, after = state.params, after.params
   chex.assert_trees_all_equal(state, after)
 
 

@@ -11,7 +11,12 @@ import pytest
 from ebmjax import losses, networks
 from ebmjax.config import default
 from ebmjax.networks import mlp
-from ebmjax.networks.gates import NORMALISATIONS, gated_relu, gated_relu_readout
+from ebmjax.networks.gates import (
+  NORMALISATIONS,
+  gated_relu,
+  gated_relu_readout,
+  normalise,
+)
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
 from ebmjax.types import num_params
 from tests.golden import GOLDEN, assert_gradients, golden_tensors
@@ -82,6 +87,16 @@ def test_shared_labels_equal_labels_per_row(gate, skip, layers):
   np.testing.assert_allclose(shared, rows, rtol=1e-5, atol=1e-6)
   some = energies(jnp.array([2, 0]))
   np.testing.assert_allclose(some, shared[:, jnp.array([2, 0])], rtol=1e-5, atol=1e-6)
+
+
+def test_normalisations_are_over_the_features_of_each_label():
+  table = np.random.default_rng(0).normal(size=(3, 8))
+  unit = table / np.sqrt((table**2).sum(axis=1, keepdims=True))
+  share = np.exp(table) / np.exp(table).sum(axis=1, keepdims=True)
+  expected = {"none": table, "l2": unit, "l2_scaled": 8 * unit, "softmax": 8 * share}
+  assert set(expected) == set(NORMALISATIONS)
+  for kind, gate in expected.items():
+    np.testing.assert_allclose(normalise(jnp.asarray(table), kind), gate, rtol=1e-5)
 
 
 @pytest.mark.parametrize("nonnegative", [True, False])

@@ -93,9 +93,9 @@ ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
       ("middle_v3", "v3", "softmax", "learned"),
       ("end_v4", "v4", "none", "learned"),
       ("end_fix_v4", "v4", "none", "fixed"),
-      ("end_fix_norm2_v4", "v4", "l2", "fixed"),
+      ("end_fix_norm2_v4", "v4", "l2_scaled", "fixed"),
       ("end_fix_softmax_v4", "v4", "softmax", "fixed"),
-      ("end_norm2_v4", "v4", "l2", "learned"),
+      ("end_norm2_v4", "v4", "l2_scaled", "learned"),
       ("end_softmax_v4", "v4", "softmax", "learned"),
     )
   },

@@ -7,6 +7,7 @@ from ebmjax.methods.bgd import bgd
 from ebmjax.methods.er import er
 from ebmjax.methods.ewc import ewc, online_ewc
 from ebmjax.methods.finetune import finetune
+from ebmjax.methods.gss_greedy import gss_greedy
 from ebmjax.methods.icarl import icarl
 from ebmjax.methods.lwf import lwf
 from ebmjax.methods.mas import mas
@@ -23,5 +24,6 @@ METHODS: dict[str, Callable[[Problem, Any], Learner]] = {
   "mas": mas,
   "bgd": bgd,
   "er": er,
+  "gss_greedy": gss_greedy,
   "icarl": icarl,
 }

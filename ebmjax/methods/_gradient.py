@@ -77,21 +77,13 @@ def gradient_learner(problem: Problem, addition: Addition | None = None) -> Lear
 
   The optimiser's state is kept over task boundaries, as in the released code.
   """
-  network, objective, tx = problem.network, problem.objective, problem.tx
-  added = addition or Addition()
+  network, tx = problem.network, problem.tx
+  added, row_losses = addition or Addition(), row_losses_of(problem)
 
   def init(key: Array) -> GradientState:
     params, model_state = network.init(key)
     own = added.init(params, model_state)
     return GradientState(params, model_state, tx.init(params), own)
-
-  def row_losses(
-    params: PyTree, model_state: PyTree, key: Array, batch: Batch
-  ) -> tuple[Array, PyTree]:
-    def energies(labels: Array) -> tuple[Array, PyTree]:
-      return network.energies(params, model_state, batch.x, labels, train=True)
-
-    return objective(energies, key, batch)
 
   def step(
     state: GradientState, key: Array, batch: Batch
@@ -118,6 +110,20 @@ def gradient_learner(problem: Problem, addition: Addition | None = None) -> Lear
     return all_energies(network, state.params, state.model_state, x)
 
   return Learner(init, step, consolidate, energies, added.consolidate is not None)
+
+
+def row_losses_of(problem: Problem, train: bool = True) -> RowLosses:
+  """Returns the function of the objective's value for each row of a batch."""
+
+  def row_losses(
+    params: PyTree, model_state: PyTree, key: Array, batch: Batch
+  ) -> tuple[Array, PyTree]:
+    def energies(labels: Array) -> tuple[Array, PyTree]:
+      return problem.network.energies(params, model_state, batch.x, labels, train=train)
+
+    return problem.objective(energies, key, batch)
+
+  return row_losses
 
 
 def all_energies(

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-NORMALISATIONS = ("none", "l2", "softmax")
+NORMALISATIONS = ("none", "l2", "l2_scaled", "softmax")
 EMBEDDINGS = ("learned", "fixed", "mask")
 
 
@@ -28,7 +28,8 @@ class LabelGate(nn.Module):
 
   s_y = g_y, or 1 + g_y with the skip connection (x * g + x in the paper's tables), and
   g_y the label's embedding, normalised over the features: as it is, divided by its
-  length, or a softmax scaled to mean 1. All layers share it. A fixed embedding is drawn
+  length (`l2`), the same times the number of features (`l2_scaled`), or a softmax times
+  that number, so that its mean is 1. All layers share it. A fixed embedding is drawn
   from U(0, 1) and never trained (the paper's "Fix" rows).
 
   A mask (CIFAR-100) instead switches each unit off with probability `mask_off`,
@@ -75,6 +76,8 @@ def normalise(table: Array, kind: str) -> Array:
   """Returns table [C, F], normalised over F."""
   if kind == "l2":
     return table / jnp.linalg.norm(table, axis=-1, keepdims=True)
+  if kind == "l2_scaled":
+    return normalise(table, "l2") * table.shape[-1]
   if kind == "softmax":
     return jax.nn.softmax(table, axis=-1) * table.shape[-1]
   return table

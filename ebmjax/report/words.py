@@ -15,6 +15,7 @@ METHODS = {
   "lwf": "learning without forgetting",
   "bgd": "Bayesian gradient descent",
   "er": "experience replay",
+  "gss_greedy": "GSS-Greedy",
   "icarl": "iCaRL",
 }
 DATA = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}

@@ -33,10 +33,6 @@ _ORIGINS = {
 
 # (method, data set) -> why no run of ours can be set against the published figure.
 OTHER_PROTOCOL = {
-  ("gss_greedy", "split_mnist"): "its own stream: 1,000 images a task, seen once",
-  ("gss_greedy", "perm_mnist"): (
-    "its own stream, domain-incremental: ten outputs, 1,000 images a task"
-  ),
   ("gss_greedy", "cifar10"): "its own stream: 10,000 images a task, seen once",
   ("ctn", "perm_mnist"): "the task is told at test; ten outputs, 1,000 images a task",
   ("dgr", "cifar10"): "its own network, a ResNet, and 5,000 iterations of 256 images",

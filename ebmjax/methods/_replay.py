@@ -1,0 +1,54 @@
+"""What the methods that train on old rows beside the new ones share."""
+
+import jax.numpy as jnp
+from jax import Array
+
+from ebmjax.buffers import Drawn
+from ebmjax.types import Batch
+
+REPLAY_WEIGHTS = ("by_task", "mean", "sum")
+
+
+def replayed(batch: Batch, drawn: Drawn) -> Batch:
+  """Returns the batch of the drawn rows, as many as the current ones.
+
+  Where fewer were stored, a current row fills the place, for the sake of the rows that
+  look at the whole batch (its statistics, negatives of the batch); it has no weight.
+  """
+  valid = drawn.valid.reshape(-1, *[1] * (batch.x.ndim - 1))
+  y = jnp.where(drawn.valid, drawn.y, batch.y)
+  # Without boundaries the stored rows may be ahead of the batch's classes.
+  seen = batch.seen | (jnp.bincount(y, length=batch.seen.shape[0]) > 0)
+  return Batch(
+    x=jnp.where(valid, drawn.x, batch.x),
+    y=y,
+    task=jnp.full_like(batch.task, -1),
+    seen=seen,
+    negatives=seen,
+    step=batch.step,
+  )
+
+
+def joint(batch: Batch, drawn: Drawn) -> Batch:
+  """Returns the batch of 2 B rows: the current ones, then the drawn."""
+  old = replayed(batch, drawn)
+  rows = ((batch.x, old.x), (batch.y, old.y), (batch.task, old.task))
+  x, y, task = (jnp.concatenate(pair) for pair in rows)
+  return old._replace(x=x, y=y, task=task)
+
+
+def row_weights(mode: str, valid: Array, number: Array | None) -> Array:
+  """Returns weights [2 B] of the joint batch's losses; valid [B] of the drawn rows.
+
+  `number` is that of the task, counted from 1, or None where it is hidden.
+  """
+  size, stored = valid.shape[0], jnp.sum(valid).astype(jnp.float32)
+  if mode == "mean":
+    current, replayed = size / (size + stored), stored / (size + stored)
+  elif mode == "sum":
+    current = replayed = jnp.float32(1)
+  else:
+    current = jnp.float32(0.5) if number is None else 1 / number
+    replayed = 1 - current
+  rest = valid * (replayed / jnp.maximum(stored, 1))
+  return jnp.concatenate([jnp.full(size, current / size), rest])

@@ -1,0 +1,206 @@
+r"""GSS-Greedy: the stored rows are those whose gradients point different ways.
+
+Aljundi et al. (2019), gradient-based sample selection, the greedy form. It knows no
+tasks. A step goes over its batch of B rows `repeats` times; each time it descends on
+the batch, then on B rows of the store (disjoint ones, each time others). Afterwards, at
+the new weights, it decides what to store, by the cosine to G_r, the gradients of up to
+`directions` disjoint sets of B stored rows:
+
+    s_i = max_r cos(g_i, G_r)  of each row of the batch,  s = max_r cos(g, G_r)  of all
+
+While there is room, the batch is stored with its s_i (0.1 for the very first rows).
+When the store is full and s < 0, the batch brings something new: each row is set
+against a stored one, drawn with a probability that grows with its score, and
+
+    P(row i replaces row j) = c_j / (c_i + c_j),  c = (score + 1) / 2
+
+so that rows like the others make room for rows unlike them. Otherwise nothing changes.
+
+The authors descend plainly (`config.optimiser.name=sgd`), on ten rows at a time, over
+all outputs, each image once. Nothing happens at a boundary.
+
+State: the optimiser's, and the store: x [budget, ...], labels and scores [budget], and
+a number.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from ebmjax import buffers
+from ebmjax.buffers import Drawn
+from ebmjax.methods._gradient import GradientState, all_energies, row_losses_of
+from ebmjax.methods._replay import replayed
+from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+
+FIRST_SCORE = 0.1  # of rows that there was nothing to compare with
+ROWS_AT_ONCE = 10  # whose gradients are in memory together
+
+
+class ScoredStore(NamedTuple):
+  """Rows with their likeness to the others when they came; the first are taken."""
+
+  x: Array  # [K, ...]
+  y: Array  # [K] int32
+  score: Array  # [K] float32, a cosine
+  taken: Array  # [] int32
+
+
+def gss_greedy(problem: Problem, config: Any) -> Learner:
+  """Returns descent on the batch and on rows that were stored for their gradients."""
+  network, tx = problem.network, problem.tx
+  row_losses = row_losses_of(problem)
+
+  def init(key: Array) -> GradientState:
+    params, model_state = network.init(key)
+    store = empty_store(problem.row, config.budget)
+    return GradientState(params, model_state, tx.init(params), store)
+
+  def descend(
+    state: GradientState, key: Array, batch: Batch, valid: Array
+  ) -> tuple[GradientState, Array]:
+    def loss(params: PyTree) -> tuple[Array, PyTree]:
+      losses, model_state = row_losses(params, state.model_state, key, batch)
+      return _mean(losses, valid), model_state
+
+    (value, model_state), gradient = jax.value_and_grad(loss, has_aux=True)(
+      state.params
+    )
+    updates, opt_state = tx.update(gradient, state.opt_state, state.params)
+    params: Any = optax.apply_updates(state.params, updates)
+    moved = GradientState(params, model_state, opt_state, state.own)
+    any_row = jnp.any(valid)  # no row, no step, whatever the optimiser's moments say
+    return jax.tree.map(partial(jnp.where, any_row), moved, state), value
+
+  def step(
+    state: GradientState, key: Array, batch: Batch
+  ) -> tuple[GradientState, dict[str, Array]]:
+    size, store = batch.y.shape[0], state.own
+    draw_key, repeat_key, select_key = jax.random.split(key, 3)
+    old = _sets(draw_key, store, config.repeats, size)
+
+    def repeat(state: GradientState, inputs: Any) -> tuple[GradientState, Array]:
+      (new_key, old_key), drawn = inputs
+      state, value = descend(state, new_key, batch, jnp.ones(size, bool))
+      state, _ = descend(state, old_key, replayed(batch, drawn), drawn.valid)
+      return state, value
+
+    keys = jax.random.split(repeat_key, (config.repeats, 2))
+    # The store stays outside the loop: it would be copied every time.
+    state, losses = lax.scan(repeat, state._replace(own=()), (keys, old))
+    likeness_key, replace_key = jax.random.split(select_key)
+    found = likeness(problem, state, store, likeness_key, batch, config.directions)
+    store = offer(store, replace_key, batch, *found)
+    return state._replace(own=store), {"loss": losses[0]}
+
+  def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
+    del key, view
+    return state
+
+  def energies(state: GradientState, x: Array) -> Array:
+    return all_energies(network, state.params, state.model_state, x)
+
+  return Learner(init, step, consolidate, energies)
+
+
+def empty_store(row: jax.ShapeDtypeStruct, budget: int) -> ScoredStore:
+  """Returns a store of `budget` slots for rows like `row`, none of them taken."""
+  x = jnp.zeros((budget, *row.shape), row.dtype)
+  return ScoredStore(x, jnp.zeros(budget, jnp.int32), jnp.zeros(budget), jnp.int32(0))
+
+
+def likeness(
+  problem: Problem,
+  state: GradientState,
+  store: ScoredStore,
+  key: Array,
+  batch: Batch,
+  directions: int,
+) -> tuple[Array, Array]:
+  """Returns s_i [B] of the rows and s [] of the whole batch; -1 to an empty store."""
+  size = batch.y.shape[0]
+  draw_key, old_key, whole_key, row_key = jax.random.split(key, 4)
+  old = _sets(draw_key, store, directions, size)
+  row_losses = row_losses_of(problem, train=False)
+
+  def gradient(key: Array, rows: Batch, valid: Array) -> PyTree:
+    def loss(params: PyTree) -> Array:
+      return _mean(row_losses(params, state.model_state, key, rows)[0], valid)
+
+    return jax.grad(loss)(state.params)
+
+  def of_set(inputs: tuple[Array, Drawn]) -> PyTree:
+    key, drawn = inputs
+    return gradient(key, replayed(batch, drawn), drawn.valid)
+
+  stored = lax.map(of_set, (jax.random.split(old_key, directions), old))
+
+  def greatest(mine: PyTree) -> Array:
+    return jnp.max(jnp.where(old.valid.any(axis=1), cosines(mine, stored), -1.0))
+
+  def of_row(inputs: tuple[Array, Array, Array, Array]) -> Array:
+    key, x, y, task = inputs
+    row = batch._replace(x=x[None], y=y[None], task=task[None])
+    return greatest(gradient(key, row, jnp.ones(1, bool)))
+
+  rows = (jax.random.split(row_key, size), batch.x, batch.y, batch.task)
+  whole = greatest(gradient(whole_key, batch, jnp.ones(size, bool)))
+  return lax.map(of_row, rows, batch_size=min(ROWS_AT_ONCE, size)), whole
+
+
+def cosines(mine: PyTree, others: PyTree) -> Array:
+  """Returns [R]: the cosines of a tree to R trees, whose leaves have an axis R more."""
+  dots = jax.vmap(optax.tree.vdot, in_axes=(None, 0))(mine, others)
+  lengths = jax.vmap(optax.tree.norm)(others) * optax.tree.norm(mine)
+  return dots / jnp.maximum(lengths, jnp.finfo(dots.dtype).tiny)
+
+
+def offer(
+  store: ScoredStore, key: Array, batch: Batch, scores: Array, whole: Array
+) -> ScoredStore:
+  """Returns the store after a batch with the likeness `scores` [B] and `whole` []."""
+  budget, size = store.y.shape[0], batch.y.shape[0]
+  rows, free = jnp.arange(size), budget - store.taken
+  scores = jnp.where(store.taken == 0, FIRST_SCORE, scores)
+  into_free = jnp.where(rows < free, store.taken + rows, budget)
+  draw_key, replace_key = jax.random.split(key)
+  rival, chance = _rivals(draw_key, store, scores)
+  wins = (whole < 0) & (jax.random.uniform(replace_key, (size,)) < chance)
+  slot = jnp.where(free > 0, into_free, jnp.where(wins, rival, budget))
+  return ScoredStore(
+    x=store.x.at[slot].set(batch.x, mode="drop"),
+    y=store.y.at[slot].set(batch.y, mode="drop"),
+    score=store.score.at[slot].set(scores, mode="drop"),
+    taken=jnp.minimum(store.taken + size, budget),
+  )
+
+
+def _rivals(key: Array, store: ScoredStore, scores: Array) -> tuple[Array, Array]:
+  """Returns a stored row for each of the batch's, all distinct, and the chances [B].
+
+  Rows beyond the size of the store get a slot that there is not.
+  """
+  budget, size = store.y.shape[0], scores.shape[0]
+  low, high = jnp.min(store.score), jnp.max(store.score)
+  weight = (store.score - low) / (high - low + 0.01)
+  drawn = jnp.log(weight + 1e-12) + jax.random.gumbel(key, (budget,))
+  _, slot = lax.top_k(drawn, min(size, budget))
+  slot = jnp.pad(slot, (0, size - slot.shape[0]), constant_values=budget)
+  theirs = (store.score.at[slot].get(mode="fill", fill_value=-1.0) + 1) / 2
+  mine = (scores + 1) / 2
+  return slot, theirs / jnp.maximum(mine + theirs, jnp.finfo(mine.dtype).tiny)
+
+
+def _sets(key: Array, store: ScoredStore, number: int, size: int) -> Drawn:
+  """Returns disjoint sets of stored rows: every leaf is [number, size, ...]."""
+  drawn = buffers.draw(key, store, number * size)
+  return jax.tree.map(lambda leaf: leaf.reshape(number, size, *leaf.shape[1:]), drawn)
+
+
+def _mean(losses: Array, valid: Array) -> Array:
+  """Returns the mean of the valid losses, 0 if there is none."""
+  return jnp.sum(jnp.where(valid, losses, 0)) / jnp.maximum(jnp.sum(valid), 1)
