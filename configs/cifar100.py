@@ -84,6 +84,7 @@ _METHODS: base.Settings = {
   "bgd": {"std_init": 0.015, "step_size": 10.0},
   "er": {"budget": 2000},
   "icarl": {"budget": 2000},
+  "bir": {"generator_hidden": 2000, "gate_off": 0.7},
 }
 
 # The expectation over labels costs a hundred gradients a row: too dear at every step.

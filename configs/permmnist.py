@@ -18,6 +18,7 @@ al. 2022): mean over tasks of the final accuracy, candidates being all 100 label
 | :bgd,sbc                    | 84.78 +- 1.30  | 20,000 |
 | :er,sbc  :er (EBM)          | 93.70, 94.59   | 20,000 |
 | :icarl,sbc                  | 94.85 +- 0.03  | 20,000 |
+| :dgr,sbc                    | 92.19 +- 0.09  | 20,000 |
 | :gss_greedy,sbc,source      | 77.30 +- 0.50  |  1,000 |
 | :boundary_free,online_ewc,sbc (and si, bgd) | 41.37, 35.71, 26.15 | 46,800 |
 
@@ -52,8 +53,8 @@ def get_config(variants: str | None = None) -> ConfigDict:
   return config
 
 
-# From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL), Hsu et al.
-# (MAS), Zeno et al. (BGD), Aljundi et al. (GSS) and the paper (ER).
+# From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL, DGR), Hsu et
+# al. (MAS), Zeno et al. (BGD), Aljundi et al. (GSS) and the paper (ER).
 _METHODS: base.Settings = {
   "ewc": {"strength": 1.0},
   "online_ewc": {"strength": 5.0},
@@ -65,6 +66,8 @@ _METHODS: base.Settings = {
   "er": {"budget": 1000},
   "gss_greedy": {"budget": 300, "repeats": 3},
   "icarl": {"budget": 2000},
+  "dgr": {"generator_hidden": 1000},
+  "bir": {"generator_hidden": 1000, "gate_off": 0.8},
 }
 
 

@@ -17,6 +17,7 @@ tasks of the final accuracy, candidates being all ten digits.
 | :bgd,sbc                    | 19.64 +- 0.03  | 10,000 |
 | :er,sbc  :er (EBM)          | 90.65, 91.13   | 10,000 |
 | :icarl,sbc                  | 94.57 +- 0.11  | 10,000 |
+| :dgr,sbc  :bir,sbc          | 91.30, 94.41   | 10,000 |
 | :gss_greedy,sbc,source      | 84.80 +- 1.80  |    500 |
 | :contrastive,sbc            | 44.98 +- 0.05  | 10,000 |
 | :contrastive,ewc,sbc (and online_ewc, si) | 50.68, 50.99, 49.44 | 10,000 |
@@ -52,8 +53,8 @@ def get_config(variants: str | None = None) -> ConfigDict:
   return config
 
 
-# From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL), Hsu et al.
-# (MAS), Zeno et al. (BGD), Aljundi et al. (GSS) and the paper (ER).
+# From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL, DGR), Hsu et
+# al. (MAS), Zeno et al. (BGD), Aljundi et al. (GSS) and the paper (ER).
 _METHODS: base.Settings = {
   "ewc": {"strength": 1e8},
   "online_ewc": {"strength": 1e9, "decay": 0.8},
@@ -65,6 +66,8 @@ _METHODS: base.Settings = {
   "er": {"budget": 1000},
   "gss_greedy": {"budget": 300, "repeats": 3},
   "icarl": {"budget": 2000},
+  "dgr": {"generator_hidden": 400},
+  "bir": {"generator_hidden": 400, "gate_off": 0.8},
 }
 
 # The paper does not say its own. Online EWC's strength was the best of three on one

@@ -6,8 +6,9 @@ from ebmjax import data
 from ebmjax.config import default
 
 Rule = tuple[bool, str]  # whether it is broken, and what is said then
-AT_BOUNDARIES = ("ewc", "icarl")  # methods that consolidate there alone
-MIXING = ("er", "gss_greedy", "icarl")  # methods that show several tasks in a step
+AT_BOUNDARIES = ("ewc", "icarl", "dgr", "bir")  # methods that consolidate there alone
+# Methods that show several tasks in a step.
+MIXING = ("er", "gss_greedy", "icarl", "dgr", "bir")
 # Negatives that a row finds among the other rows of its batch.
 IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", "repaired")
 PERIODIC = ("online_ewc", "si", "mas", "lwf", "er")  # also every so many steps
@@ -89,6 +90,18 @@ def _of_method(config: ConfigDict) -> list[Rule]:
       "'one_of_task' or 'all_seen'.",
     ),
     (
+      method == "dgr" and len(data.DATASETS[config.data.name].image_shape) != 2,
+      "config.method.name='dgr' generates grey images, not those of "
+      f"config.data.name={config.data.name!r}; use 'er' there.",
+    ),
+    (
+      method == "bir" and not _has_rows(config.network),
+      "config.method.name='bir' generates rows of grey pixels or the features of a "
+      f"frozen trunk, not inputs of config.network.trunk={config.network.trunk!r} with "
+      f"config.network.conv={config.network.conv!r}; on CIFAR-100 set "
+      "config.network.conv='fixed_statistics'.",
+    ),
+    (
       method == "icarl" and config.objective != "ce",
       "config.method.name='icarl' has an objective of its own, in the place of "
       f"config.objective={config.objective!r}; use 'ce'.",
@@ -106,6 +119,12 @@ def _of_method(config: ConfigDict) -> list[Rule]:
       "for replay config.method.quota='task'.",
     ),
   ]
+
+
+def _has_rows(network: ConfigDict) -> bool:
+  """Returns whether the network's inputs are rows of numbers, not colour images."""
+  cached = (network.trunk, network.conv) == ("conv5", "fixed_statistics")
+  return network.trunk == "none" or cached
 
 
 def _of_objective(config: ConfigDict) -> list[Rule]:

@@ -60,13 +60,16 @@ _METHOD = {
   "damping": 0.1,  # SI: added to the squared path
   "path_gradient": "total",  # SI: of the whole loss, or of the task's alone
   "importance": "batch",  # MAS: of the mean output of a batch, or per_row
-  "temperature": 2.0,  # LwF, iCaRL: softens the old network's outputs
+  "temperature": 2.0,  # LwF, iCaRL, BI-R: softens the old network's outputs
   "distillation": "sum",  # LwF: over classes, or their mean
   "budget": 1000,  # ER, GSS, iCaRL: stored images in all
   "quota": "task",  # ER: what shares the budget equally, task or class
   "replay_weights": "by_task",  # ER: 1/t and 1-1/t; or mean, sum
   "repeats": 3,  # GSS: times a step goes over its batch
   "directions": 10,  # GSS: gradients of stored rows to compare with
+  "generator_hidden": 400,  # DGR, BI-R: units of the generator's layers
+  "latent": 100,  # DGR, BI-R: numbers of a generated image's code
+  "gate_off": 0.8,  # BI-R: share of the generator's units a class switches off
   "std_init": 0.02,  # BGD: every weight's first deviation
   "step_size": 1.0,  # BGD
   "draws": 10,  # BGD: Monte-Carlo gradients a step

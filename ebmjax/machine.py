@@ -10,6 +10,7 @@ from jax import Array
 from ml_collections import ConfigDict
 
 from ebmjax import evaluation, methods, networks, objectives, runner, streams
+from ebmjax.combinations import MIXING
 from ebmjax.config import lookup
 from ebmjax.data import DATASETS
 from ebmjax.errors import DivergenceError
@@ -122,7 +123,7 @@ def _max_labels(config: ConfigDict, classes: np.ndarray) -> int:
   """
   per_task, in_all = int(classes.sum(axis=1).max()), classes.shape[1]
   single = config.negatives.startswith("one_") or config.negatives == "repaired"
-  if not single or config.method.name in ("er", "gss_greedy"):
+  if not single or config.method.name in MIXING:
     return in_all
   shown = {"boundary_aware": 1, "boundary_free": 2, "joint": len(classes)}
   return min(shown[config.stream.setting] * per_task, in_all)

@@ -122,6 +122,8 @@ _AT_LEAST = {
   "method.budget": 1,
   "method.draws": 1,
   "method.repeats": 1,
+  "method.generator_hidden": 1,
+  "method.latent": 1,
   "method.directions": 1,
   "eval.every": 0,
   "eval.batch_size": 1,
@@ -140,6 +142,7 @@ _AT_MOST = {
 _BETWEEN = {
   "optimiser.learning_rate": (0.0, 10.0),
   "network.mask_off": (-1e-9, 1.0),
+  "method.gate_off": (-1e-9, 1.0),
   "method.decay": (-1e-9, 1.0 + 1e-9),
   "method.damping": (0.0, 1e9),
   "method.temperature": (0.0, 1e9),

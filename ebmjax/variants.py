@@ -92,7 +92,7 @@ def one_pass(config: ConfigDict) -> None:
 
 def _smoke(config: ConfigDict) -> None:
   config.stream.update({"iterations": 30, "epochs_per_task": 1, "tasks": 2})
-  config.network.hidden = 32
+  config.network.hidden = config.method.generator_hidden = 32
   config.runner.chunk = 20
 
 
@@ -116,7 +116,10 @@ _ONE_OF = (
   ("source", "hsu"),
   ("medium", "large", "cifar10"),
   ("tasks5", "tasks20", "tasks50"),
-  ("ewc", "online_ewc", "si", "lwf", "mas", "bgd", "er", "gss_greedy", "icarl"),
+  (
+    *("ewc", "online_ewc", "si", "lwf", "mas", "bgd"),
+    *("er", "gss_greedy", "icarl", "dgr", "bir"),
+  ),
   ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm2", "end_fix_softmax"),
 )
 

@@ -134,6 +134,26 @@ FAULTS = {
     keys("method.name=lwf", "stream.scenario=task"),
     ["config.method.name='lwf' distils all old classes together", "use 'class'"],
   ),
+  "GSS with negatives of the batch": (
+    keys("method.name=gss_greedy", "negatives=one_of_batch"),
+    ["'gss_greedy' takes the gradients of single rows", "use 'one_of_task'"],
+  ),
+  "generated images without boundaries": (
+    keys("method.name=dgr", "stream.setting=boundary_free"),
+    ["config.method.name='dgr' needs task boundaries", "use 'boundary_aware'."],
+  ),
+  "generated images of colour": (
+    keys("method.name=dgr", "data.name=cifar10", "network.trunk=conv4"),
+    ["config.method.name='dgr' generates grey images", "use 'er' there."],
+  ),
+  "feedback to images of colour": (
+    keys("method.name=bir", "data.name=cifar10", "network.trunk=conv4"),
+    ["config.method.name='bir' generates rows", "'fixed_statistics'."],
+  ),
+  "unknown optimiser": (
+    keys("optimiser.name=sdg"),
+    ["did you mean 'sgd'? The choices are adam, sgd."],
+  ),
   "iCaRL with another objective": (
     [f"--config={SPLIT}:icarl,sbc,contrastive"],
     ["has an objective of its own", "config.objective='contrastive'; use 'ce'."],

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ebmjax.methods.bgd import bgd
+from ebmjax.methods.bir import bir
+from ebmjax.methods.dgr import dgr
 from ebmjax.methods.er import er
 from ebmjax.methods.ewc import ewc, online_ewc
 from ebmjax.methods.finetune import finetune
@@ -26,4 +28,6 @@ METHODS: dict[str, Callable[[Problem, Any], Learner]] = {
   "er": er,
   "gss_greedy": gss_greedy,
   "icarl": icarl,
+  "dgr": dgr,
+  "bir": bir,
 }

@@ -4,9 +4,30 @@ import jax.numpy as jnp
 from jax import Array
 
 from ebmjax.buffers import Drawn
-from ebmjax.types import Batch
+from ebmjax.methods._gradient import Addition, RowLosses, gradient_learner
+from ebmjax.types import Batch, Learner, Problem, PyTree
 
 REPLAY_WEIGHTS = ("by_task", "mean", "sum")
+
+
+def weighted_learner(problem: Problem) -> Learner:
+  """Returns descent on a weighted sum of the rows' losses.
+
+  Its state's `own` is to hold the weights [B] when it takes a step.
+  """
+
+  def loss(
+    weights: Array,
+    row_losses: RowLosses,
+    params: PyTree,
+    model_state: PyTree,
+    key: Array,
+    batch: Batch,
+  ) -> tuple[Array, PyTree]:
+    losses, model_state = row_losses(params, model_state, key, batch)
+    return jnp.sum(weights * losses), model_state
+
+  return gradient_learner(problem, Addition(loss=loss))
 
 
 def replayed(batch: Batch, drawn: Drawn) -> Batch:

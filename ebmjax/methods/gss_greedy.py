@@ -33,9 +33,9 @@ from jax import Array, lax
 
 from ebmjax import buffers
 from ebmjax.buffers import Drawn
-from ebmjax.methods._gradient import GradientState, all_energies, row_losses_of
-from ebmjax.methods._replay import replayed
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.methods._gradient import GradientState, row_losses_of
+from ebmjax.methods._replay import replayed, weighted_learner
+from ebmjax.types import Batch, Learner, Problem, PyTree
 
 FIRST_SCORE = 0.1  # of rows that there was nothing to compare with
 ROWS_AT_ONCE = 10  # whose gradients are in memory together
@@ -52,29 +52,19 @@ class ScoredStore(NamedTuple):
 
 def gss_greedy(problem: Problem, config: Any) -> Learner:
   """Returns descent on the batch and on rows that were stored for their gradients."""
-  network, tx = problem.network, problem.tx
-  row_losses = row_losses_of(problem)
+  plain = weighted_learner(problem)
 
   def init(key: Array) -> GradientState:
-    params, model_state = network.init(key)
-    store = empty_store(problem.row, config.budget)
-    return GradientState(params, model_state, tx.init(params), store)
+    return plain.init(key)._replace(own=empty_store(problem.row, config.budget))
 
   def descend(
     state: GradientState, key: Array, batch: Batch, valid: Array
   ) -> tuple[GradientState, Array]:
-    def loss(params: PyTree) -> tuple[Array, PyTree]:
-      losses, model_state = row_losses(params, state.model_state, key, batch)
-      return _mean(losses, valid), model_state
-
-    (value, model_state), gradient = jax.value_and_grad(loss, has_aux=True)(
-      state.params
-    )
-    updates, opt_state = tx.update(gradient, state.opt_state, state.params)
-    params: Any = optax.apply_updates(state.params, updates)
-    moved = GradientState(params, model_state, opt_state, state.own)
+    weights = valid / jnp.maximum(jnp.sum(valid), 1)
+    moved, metrics = plain.step(state._replace(own=weights), key, batch)
     any_row = jnp.any(valid)  # no row, no step, whatever the optimiser's moments say
-    return jax.tree.map(partial(jnp.where, any_row), moved, state), value
+    chosen = partial(jnp.where, any_row)
+    return jax.tree.map(chosen, moved._replace(own=state.own), state), metrics["loss"]
 
   def step(
     state: GradientState, key: Array, batch: Batch
@@ -97,14 +87,7 @@ def gss_greedy(problem: Problem, config: Any) -> Learner:
     store = offer(store, replace_key, batch, *found)
     return state._replace(own=store), {"loss": losses[0]}
 
-  def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
-    del key, view
-    return state
-
-  def energies(state: GradientState, x: Array) -> Array:
-    return all_energies(network, state.params, state.model_state, x)
-
-  return Learner(init, step, consolidate, energies)
+  return Learner(init, step, plain.consolidate, plain.energies)
 
 
 def empty_store(row: jax.ShapeDtypeStruct, budget: int) -> ScoredStore:

@@ -21,6 +21,8 @@ METHODS = {  # (network, method, objective) -> the paper's row
   ("sbc", "finetune", "contrastive"): "sbc_cd",
   ("sbc", "er", "ce"): "sbc_er",
   ("sbc", "gss_greedy", "ce"): "gss_greedy",
+  ("sbc", "dgr", "ce"): "dgr",
+  ("sbc", "bir", "ce"): "bir",
 }
 REGULARISERS = ("ewc", "online_ewc", "si", "lwf", "mas", "bgd")
 SUFFIXES = {"ce": "", "contrastive": "_cd"}

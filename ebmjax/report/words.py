@@ -17,6 +17,8 @@ METHODS = {
   "er": "experience replay",
   "gss_greedy": "GSS-Greedy",
   "icarl": "iCaRL",
+  "dgr": "deep generative replay",
+  "bir": "brain-inspired replay",
 }
 DATA = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 OBJECTIVES = {"ce": "cross-entropy", "joint_pairs": "joint-pairs"}

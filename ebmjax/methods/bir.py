@@ -1,0 +1,207 @@
+r"""Brain-inspired replay: the network itself dreams, class by class, through feedback.
+
+Van de Ven et al. (2020). The network is also the encoder of a generator: its features
+lead to a code z, and a decoder leads back to the input (`networks.feedback`). Each
+class has a mode of codes of its own, and switches off a share `gate_off` of the
+decoder's units. From the second task on, a step dreams as many rows as its batch has,
+
+    c ~ uniform over the old classes,  z ~ N(mode of c),  x~ = decoder_old(z, c)
+
+and asks the old network for soft labels, w = softmax(-E_old(x~, .) / T) over the old
+classes. At task t, with one-hot w for the rows of the batch,
+
+    L = 1/t [ L_task + R + D ](x) + (1 - 1/t) [ KD + R + D ](x~)
+    R = cross-entropy of the pixels, a mean over them
+    D = ( log q(z | x) - log sum_c w_c N(z; mode of c) ) / pixels
+
+each mean over its rows; KD is LwF's distillation. Where inputs are features of a frozen
+trunk, they are what is dreamt (internal replay): R is then half the mean squared error,
+and D is divided by the 3072 pixels of the images behind them. At a boundary the whole
+is copied. During the first task nothing is dreamt.
+
+Deviation: dreamt pixels are rounded to whole numbers of 255, as stored images are.
+
+State: the network's and the feedback's parameters under one optimiser, a copy of all of
+them, and the classes [C] that the copy had seen.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from ebmjax.methods._gradient import (
+  Addition,
+  RowLosses,
+  all_energies,
+  gradient_learner,
+)
+from ebmjax.methods._replay import row_weights
+from ebmjax.methods.lwf import among, distil
+from ebmjax.networks.feedback import Feedback, divergences
+from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
+
+PIXELS_BEHIND_FEATURES = 3072  # of a CIFAR image
+_DREAM, _NOISE = 2, 4  # uses of a step's key apart from the loss's and the tracking's
+
+
+class Old(NamedTuple):
+  """The network and its feedback as they were at the last boundary."""
+
+  params: PyTree
+  model_state: PyTree
+  classes: Array  # [C] bool, seen until then; none during the first task
+
+
+class Dreams(NamedTuple):
+  """Rows that the old network made up, and what it says of them."""
+
+  x: Array  # [B, ...] as batches hold it
+  energies: Array  # [B, C], the old network's
+  labels: Array  # [B, C], soft
+
+
+def bir(problem: Problem, config: Any) -> Learner:
+  """Returns brain-inspired replay of rows of pixels or of a frozen trunk's features."""
+  network, feedback = problem.network, _feedback(problem, config)
+  whole = with_feedback(network, feedback, problem.row)
+  columns = jnp.arange(network.num_classes)
+
+  def init(params: PyTree, model_state: PyTree) -> Old:
+    return Old(params, model_state, jnp.zeros(network.num_classes, bool))
+
+  def loss(
+    old: Old,
+    row_losses: RowLosses,
+    params: PyTree,
+    model_state: PyTree,
+    key: Array,
+    batch: Batch,
+  ) -> tuple[Array, PyTree]:
+    dream_key, noise_key = (jax.random.fold_in(key, use) for use in (_DREAM, _NOISE))
+    dreams = dream(whole, feedback, old, dream_key, batch, config.temperature)
+    predicted, model_state = row_losses(params, model_state, key, batch)
+    energies, model_state = whole.energies(
+      params, model_state, dreams.x, columns, train=True
+    )
+    distilled = distil(
+      energies, dreams.energies, old.classes, batch.seen, config.temperature
+    )
+    x = jnp.concatenate([batch.x, dreams.x])
+    certain = jax.nn.one_hot(batch.y, network.num_classes)
+    labels = jnp.concatenate([certain, dreams.labels])
+    generated = generator_losses(
+      whole, feedback, params, model_state, noise_key, x, labels
+    )
+    valid = jnp.full(batch.y.shape, jnp.any(old.classes))
+    weights = row_weights("by_task", valid, batch.task[0] + 1)
+    losses = jnp.concatenate([predicted, distilled]) + generated
+    return jnp.sum(jnp.where(weights > 0, weights * losses, 0)), model_state
+
+  def consolidate(
+    old: Old, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> Old:
+    del old, key
+    return Old(params, model_state, view.seen)
+
+  addition = Addition(init, loss, consolidate=consolidate)
+  return gradient_learner(problem._replace(network=whole), addition)
+
+
+def _feedback(problem: Problem, config: Any) -> Feedback:
+  return Feedback(
+    math.prod(problem.row.shape),
+    config.generator_hidden,
+    config.latent,
+    problem.network.num_classes,
+    config.gate_off,
+  )
+
+
+def with_feedback(
+  network: Network, feedback: Feedback, row: jax.ShapeDtypeStruct
+) -> Network:
+  """Returns the network with the feedback's variables beside its own."""
+
+  def init(key: Array) -> tuple[PyTree, PyTree]:
+    own_key, feedback_key = jax.random.split(key)
+    params, model_state = network.init(own_key)
+    x = jnp.zeros((1, *row.shape), row.dtype)
+    features = network.features(params, model_state, x)
+    labels = jnp.zeros((1, network.num_classes))
+    noise = jnp.zeros((1, feedback.latent))
+    made = feedback.init(feedback_key, features, labels, noise)
+    return (
+      {"network": params, "feedback": made["params"]},
+      {"network": model_state, "fixed": made["fixed"]},
+    )
+
+  def energies(
+    params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
+  ) -> tuple[Array, PyTree]:
+    found, own = network.energies(
+      params["network"], model_state["network"], x, labels, train=train
+    )
+    return found, model_state | {"network": own}
+
+  def features(params: PyTree, model_state: PyTree, x: Array) -> Array:
+    return network.features(params["network"], model_state["network"], x)
+
+  return Network(init, energies, features, network.num_classes)
+
+
+def dream(
+  whole: Network,
+  feedback: Feedback,
+  old: Old,
+  key: Array,
+  batch: Batch,
+  temperature: float,
+) -> Dreams:
+  """Returns as many rows as the batch has; of all classes while there is no old one."""
+  class_key, noise_key = jax.random.split(key)
+  known = old.classes | ~jnp.any(old.classes)
+  size = batch.y.shape[0]
+  chances = jnp.where(known, 0.0, -jnp.inf)
+  classes = jax.random.categorical(class_key, chances, shape=(size,))
+  noise = jax.random.normal(noise_key, (size, feedback.latent))
+  made: Any = feedback.apply(
+    _variables(old.params, old.model_state), classes, noise, method="generate"
+  )
+  if batch.x.dtype == jnp.uint8:
+    made = jnp.round(255 * jax.nn.sigmoid(made))
+  x = made.reshape(batch.x.shape).astype(batch.x.dtype)
+  energies = all_energies(whole, old.params, old.model_state, x)
+  return Dreams(x, energies, jax.nn.softmax(among(-energies / temperature, known)))
+
+
+def generator_losses(
+  whole: Network,
+  feedback: Feedback,
+  params: PyTree,
+  model_state: PyTree,
+  key: Array,
+  x: Array,
+  labels: Array,
+) -> Array:
+  """Returns R + D [N] of rows x [N, ...] with label weights [N, C]."""
+  noise = jax.random.normal(key, (x.shape[0], feedback.latent))
+  features = whole.features(params, model_state, x)
+  made: Any = feedback.apply(_variables(params, model_state), features, labels, noise)
+  rows = x.reshape(x.shape[0], -1)
+  if x.dtype == jnp.uint8:
+    pixels = rows.astype(jnp.float32) / 255
+    error, number = (
+      optax.sigmoid_binary_cross_entropy(made.output, pixels),
+      rows.shape[1],
+    )
+  else:
+    error, number = (made.output - rows) ** 2 / 2, PIXELS_BEHIND_FEATURES
+  return jnp.mean(error, axis=1) + divergences(made, labels) / number
+
+
+def _variables(params: PyTree, model_state: PyTree) -> dict[str, PyTree]:
+  return {"params": params["feedback"], "fixed": model_state["fixed"]}

@@ -1,0 +1,234 @@
+"""Brain-inspired replay: feedback, gates by class, dreams, the sum of its losses."""
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ebmjax import networks, objectives
+from ebmjax.config import default
+from ebmjax.methods.bir import Old, bir, dream, generator_losses, with_feedback
+from ebmjax.networks.feedback import Feedback, Reconstruction, divergences
+from ebmjax.networks.vae import Code
+from ebmjax.types import Batch, Learner, Network, Problem, TaskView
+
+PIXELS, CLASSES, SIZE, HIDDEN, LATENT = 6, 4, 8, 20, 3
+TEMPERATURE = 2.0
+FEEDBACK = Feedback(PIXELS, HIDDEN, LATENT, CLASSES, gate_off=0.5)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+
+def make(dtype: Any = jnp.uint8) -> tuple[Learner, Network]:
+  config = default()
+  config.network.update({"name": "sbc", "hidden": 5})
+  config.method.update({"generator_hidden": HIDDEN, "latent": LATENT, "gate_off": 0.5})
+  config.method.temperature = TEMPERATURE
+  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  row = jax.ShapeDtypeStruct((PIXELS,), dtype)
+  objective = objectives.make("ce", "all_seen")
+  problem = Problem(network, objective, optax.sgd(0.1), row, 2)
+  return bir(problem, config.method), with_feedback(network, FEEDBACK, row)
+
+
+def batch_of(task: int, dtype: Any = jnp.uint8) -> Batch:
+  rng = np.random.default_rng(task)
+  return Batch(
+    x=jnp.asarray(rng.integers(0, 256, (SIZE, PIXELS)), dtype),
+    y=jnp.asarray(2 * task + rng.integers(0, 2, SIZE), jnp.int32),
+    task=jnp.full(SIZE, task, jnp.int32),
+    seen=jnp.arange(CLASSES) < 2 * task + 2,
+    negatives=jnp.arange(CLASSES) // 2 == task,
+    step=jnp.int32(0),
+  )
+
+
+def end_of(task: int) -> TaskView:
+  batch, rows = batch_of(task), jnp.arange(SIZE)
+  return TaskView(
+    batch.x, batch.y, jnp.zeros(0, int), rows, rows >= 0, jnp.int32(task), batch.seen
+  )
+
+
+def first(learner: Learner) -> Any:
+  return jax.jit(learner.init)(jax.random.key(0))
+
+
+def after_first_task(learner: Learner) -> Any:
+  state, _ = jax.jit(learner.step)(first(learner), jax.random.key(1), batch_of(0))
+  return learner.consolidate(state, jax.random.key(2), end_of(0))
+
+
+def cross_entropies(network: Network, state: Any, x: Any, targets: Any) -> Any:
+  """Returns [B] of targets [B, C], over all classes; T = 1."""
+  found = network.energies(state.params, state.model_state, x, jnp.arange(CLASSES))
+  return -jnp.sum(targets * jax.nn.log_softmax(-found[0]), axis=1)
+
+
+def log_normal(z: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+  density = np.exp(-((z - mean) ** 2) / 2 / variance) / np.sqrt(2 * np.pi * variance)
+  return np.log(density).sum(axis=-1)
+
+
+def test_the_divergence_is_from_the_mixture_of_the_labels_modes():
+  rng = np.random.default_rng(0)
+  z, mean, log_variance = rng.normal(size=(3, SIZE, LATENT))
+  mode_mean, mode_log_variance = rng.normal(size=(2, CLASSES, LATENT))
+  labels = rng.dirichlet(np.ones(CLASSES), SIZE)
+  labels[0] = [0, 1, 0, 0]
+  of_class = np.stack(
+    [log_normal(z, mode_mean[c], np.exp(mode_log_variance[c])) for c in range(CLASSES)],
+    axis=1,
+  )
+  mixture = np.log((labels * np.exp(of_class)).sum(axis=1))
+  expected = log_normal(z, mean, np.exp(log_variance)) - mixture
+  made = Reconstruction(
+    z, z, Code(mean, log_variance), Code(mode_mean, mode_log_variance)
+  )
+  made = jax.tree.map(jnp.asarray, made)
+  np.testing.assert_allclose(
+    divergences(made, jnp.asarray(labels)), expected, rtol=1e-4
+  )
+
+
+def test_a_class_switches_its_own_units_of_the_decoder_off():
+  wide = Feedback(PIXELS, 500, LATENT, CLASSES, gate_off=0.8)
+  given = jnp.zeros((1, 5)), jnp.zeros((1, CLASSES)), jnp.zeros((1, LATENT))
+  gates = np.asarray(wide.init(jax.random.key(0), *given)["fixed"]["gates"])
+  assert gates.shape == (2, CLASSES, 500)
+  assert set(np.unique(gates)) == {0.0, 1.0}
+  assert abs(gates.mean() - 0.2) < 4 * np.sqrt(0.2 * 0.8 / gates.size)
+  assert (gates[0] != gates[1]).any() and (gates[:, 0] != gates[:, 1]).any()
+
+
+def test_a_row_of_a_class_comes_from_its_mode_through_its_gates():
+  given = jnp.zeros((1, 5)), jnp.zeros((1, CLASSES)), jnp.zeros((1, LATENT))
+  variables = FEEDBACK.init(jax.random.key(0), *given)
+  noise = np.random.default_rng(0).normal(size=(1, LATENT)).astype(np.float32)
+  made = FEEDBACK.apply(
+    variables, jnp.array([2]), jnp.asarray(noise), method="generate"
+  )
+  params = jax.tree.map(np.asarray, variables["params"])
+  spread = np.exp(params["mode_log_variance"][2] / 2)
+  h = params["mode_mean"][2] + spread * noise
+  for layer in range(2):
+    dense = params["decoder"][f"Dense_{layer}"]
+    gates = np.asarray(variables["fixed"]["gates"][layer, 2])
+    h = np.maximum((h @ dense["kernel"] + dense["bias"]) * gates, 0)
+  output = params["decoder"]["Dense_2"]
+  expected = h @ output["kernel"] + output["bias"]
+  np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_dreams_are_of_old_classes_and_softly_labelled():
+  learner, network = make()
+  state, batch = after_first_task(learner), batch_of(1)
+  got = dream(network, FEEDBACK, state.own, jax.random.key(5), batch, TEMPERATURE)
+  assert got.x.shape == batch.x.shape and got.x.dtype == jnp.uint8
+  old = network.energies(state.params, state.model_state, got.x, jnp.arange(CLASSES))[0]
+  np.testing.assert_allclose(got.energies, old, rtol=1e-5)
+  expected = jax.nn.softmax(-old[:, :2] / TEMPERATURE)
+  np.testing.assert_allclose(got.labels[:, :2], expected, rtol=1e-5)
+  assert (got.labels[:, 2:] == 0).all()
+
+
+def test_no_dream_is_of_a_class_to_come():
+  """Modes far away would be seen: those of the classes to come make white rows."""
+  learner, network = make()
+  state, batch = after_first_task(learner), batch_of(1)
+  feedback = state.params["feedback"] | {
+    "mode_mean": jnp.where(jnp.arange(CLASSES)[:, None] < 2, 0.0, jnp.nan)
+    * jnp.ones((1, LATENT))
+  }
+  old = state.own._replace(params=state.params | {"feedback": feedback})
+  floats = batch._replace(x=batch.x.astype(jnp.float32))
+  got = dream(network, FEEDBACK, old, jax.random.key(5), floats, TEMPERATURE)
+  assert np.isfinite(got.x).all()
+
+
+@pytest.mark.parametrize("dtype", [jnp.uint8, jnp.float32])
+def test_the_generator_s_losses(dtype):
+  """Pixels: cross-entropy, over pixels. Features: squared error, over 3072 pixels."""
+  learner, network = make(dtype)
+  state, x = first(learner), batch_of(0, dtype).x
+  labels = jax.nn.one_hot(batch_of(0).y, CLASSES)
+  got = generator_losses(
+    network, FEEDBACK, state.params, state.model_state, jax.random.key(3), x, labels
+  )
+  variables = {"params": state.params["feedback"]} | {
+    "fixed": state.model_state["fixed"]
+  }
+  features = network.features(state.params, state.model_state, x)
+  noise = jax.random.normal(jax.random.key(3), (SIZE, LATENT))
+  made: Any = FEEDBACK.apply(variables, features, labels, noise)
+  output = np.asarray(made.output, np.float64)
+  if dtype == jnp.uint8:
+    p, t = 1 / (1 + np.exp(-output)), np.asarray(x) / 255
+    error, number = -(t * np.log(p) + (1 - t) * np.log(1 - p)), PIXELS
+  else:
+    error, number = (output - np.asarray(x)) ** 2 / 2, 3072
+  expected = error.mean(axis=1) + np.asarray(divergences(made, labels)) / number
+  np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+def test_the_first_task_has_no_dreams_in_its_loss():
+  learner, network = make()
+  state, batch, key = first(learner), batch_of(0), jax.random.key(1)
+  _, metrics = jax.jit(learner.step)(state, key, batch)
+  labels = jax.nn.one_hot(batch.y, CLASSES)
+  noise_key = jax.random.fold_in(key, 4)
+  # Of the noise's 2 B rows the first B belong to the batch.
+  x, both = jnp.concatenate([batch.x] * 2), jnp.concatenate([labels] * 2)
+  generated = generator_losses(
+    network, FEEDBACK, state.params, state.model_state, noise_key, x, both
+  )
+  found = network.energies(
+    state.params, state.model_state, batch.x, jnp.arange(CLASSES)
+  )[0]
+  losses = -jax.nn.log_softmax(-found[:, :2])[jnp.arange(SIZE), batch.y]
+  expected = (losses + generated[:SIZE]).mean()
+  np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-5)
+
+
+def test_in_the_second_task_new_and_dreamt_rows_weigh_half_each():
+  learner, network = make()
+  state, batch, key = after_first_task(learner), batch_of(1), jax.random.key(7)
+  _, metrics = jax.jit(learner.step)(state, key, batch)
+  dream_key, noise_key = (jax.random.fold_in(key, use) for use in (2, 4))
+  dreams = dream(network, FEEDBACK, state.own, dream_key, batch, TEMPERATURE)
+  certain = jax.nn.one_hot(batch.y, CLASSES)
+  generated = generator_losses(
+    network,
+    FEEDBACK,
+    state.params,
+    state.model_state,
+    noise_key,
+    jnp.concatenate([batch.x, dreams.x]),
+    jnp.concatenate([certain, dreams.labels]),
+  )
+  predicted = cross_entropies(network, state, batch.x, certain)
+  found = network.energies(
+    state.params, state.model_state, dreams.x, jnp.arange(CLASSES)
+  )[0]
+  log_p = jax.nn.log_softmax(-found / TEMPERATURE)
+  distilled = -(TEMPERATURE**2) * jnp.sum(dreams.labels * log_p, axis=1)
+  losses = jnp.concatenate([predicted, distilled]) + generated
+  expected = losses[:SIZE].mean() / 2 + losses[SIZE:].mean() / 2
+  np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-5)
+
+
+def test_gates_are_not_trained_and_the_old_copy_stays():
+  learner, _ = make()
+  state = after_first_task(learner)
+  kept = Old(state.params, state.model_state, batch_of(0).seen)
+  chex.assert_trees_all_equal(state.own, kept)
+  after, _ = jax.jit(learner.step)(state, jax.random.key(7), batch_of(1))
+  chex.assert_trees_all_equal(after.own, kept)
+  chex.assert_trees_all_equal(after.model_state["fixed"], state.model_state["fixed"])
+  for mine, before in zip(
+    jax.tree.leaves(after.params), jax.tree.leaves(kept.params), strict=True
+  ):
+    assert (mine != before).any()

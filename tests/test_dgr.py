@@ -1,0 +1,172 @@
+"""Deep generative replay: the generator, its dreams, and what both halves weigh."""
+
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ebmjax import networks, objectives
+from ebmjax.config import default
+from ebmjax.methods.dgr import Dreamer, dgr, dream
+from ebmjax.methods.finetune import finetune
+from ebmjax.networks.vae import Code, VariationalAutoencoder, elbo_losses
+from ebmjax.types import Batch, Learner, Problem, TaskView, num_params
+
+PIXELS, CLASSES, SIZE, HIDDEN, LATENT = 6, 4, 8, 7, 3
+RATE = 0.1
+VAE = VariationalAutoencoder(PIXELS, HIDDEN, LATENT)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+
+def make(network_name: str = "sbc", tx: Any = None) -> tuple[Learner, Problem]:
+  config = default()
+  config.network.update({"name": network_name, "hidden": 5})
+  config.method.update({"generator_hidden": HIDDEN, "latent": LATENT})
+  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
+  objective = objectives.make("ce", "all_seen")
+  problem = Problem(network, objective, tx or optax.sgd(RATE), row, 2)
+  return dgr(problem, config.method), problem
+
+
+def batch_of(task: int) -> Batch:
+  rng = np.random.default_rng(task)
+  return Batch(
+    x=jnp.asarray(rng.integers(0, 256, (SIZE, PIXELS)), jnp.uint8),
+    y=jnp.asarray(2 * task + rng.integers(0, 2, SIZE), jnp.int32),
+    task=jnp.full(SIZE, task, jnp.int32),
+    seen=jnp.arange(CLASSES) < 2 * task + 2,
+    negatives=jnp.arange(CLASSES) // 2 == task,
+    step=jnp.int32(0),
+  )
+
+
+def end_of(task: int) -> TaskView:
+  batch, rows = batch_of(task), jnp.arange(SIZE)
+  return TaskView(
+    batch.x, batch.y, jnp.zeros(0, int), rows, rows >= 0, jnp.int32(task), batch.seen
+  )
+
+
+def after_first_task(learner: Learner) -> Any:
+  state = jax.jit(learner.init)(jax.random.key(0))
+  state, _ = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
+  return learner.consolidate(state, jax.random.key(2), end_of(0))
+
+
+def test_the_bound_is_the_pixels_cross_entropy_and_the_codes_divergence():
+  rng = np.random.default_rng(0)
+  x, logits = rng.uniform(size=(5, PIXELS)), rng.normal(size=(5, PIXELS))
+  mean, log_variance = rng.normal(size=(2, 5, LATENT))
+  p = 1 / (1 + np.exp(-logits))
+  likelihood = -(x * np.log(p) + (1 - x) * np.log(1 - p)).sum(axis=1)
+  variance = np.exp(log_variance)
+  divergence = 0.5 * (mean**2 + variance - 1 - np.log(variance)).sum(axis=1)
+  got = elbo_losses(jnp.asarray(x), jnp.asarray(logits), Code(mean, log_variance))
+  np.testing.assert_allclose(got, (likelihood + divergence) / PIXELS, rtol=1e-5)
+
+
+def test_the_generator_of_split_mnist_has_the_published_layers():
+  """784-400-400 and a code of 100, mirrored; no bias for the code's variance."""
+  sides = (784 * 400 + 400) + (400 * 400 + 400), (100 * 400 + 400) + (400 * 400 + 400)
+  code, output = (400 * 100 + 100) + 400 * 100, 400 * 784 + 784
+  vae = VariationalAutoencoder(784, 400, 100)
+  shapes = jnp.zeros((1, 784)), jnp.zeros((1, 100))
+  params = jax.eval_shape(vae.init, jax.random.key(0), *shapes)
+  assert num_params(params) == sum(sides) + code + output
+
+
+def test_the_first_task_is_plain_training():
+  learner, problem = make()
+  state = jax.jit(learner.init)(jax.random.key(0))
+  after, metrics = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
+  plain = finetune(problem, default().method)
+  expected, same = plain.step(state.solver, jax.random.key(1), batch_of(0))
+  chex.assert_trees_all_close(after.params, expected.params, rtol=1e-5)
+  np.testing.assert_allclose(metrics["loss"], same["loss"], rtol=1e-5)
+
+
+def test_dreams_are_images_with_labels_of_old_classes():
+  learner, problem = make()
+  state = after_first_task(learner)
+  drawn = dream(VAE, problem.network, state.old, jax.random.key(5), batch_of(1))
+  assert drawn.x.shape == (SIZE, PIXELS) and drawn.x.dtype == jnp.uint8
+  assert len(np.unique(drawn.x)) > SIZE  # shades, not all the same
+  assert drawn.valid.all()
+  energies, _ = problem.network.energies(
+    state.old.params, state.old.model_state, drawn.x, jnp.arange(CLASSES)
+  )
+  np.testing.assert_array_equal(drawn.y, np.argmin(energies[:, :2], axis=1))
+
+
+def test_there_are_no_dreams_before_the_first_boundary():
+  learner, problem = make()
+  state = jax.jit(learner.init)(jax.random.key(0))
+  drawn = dream(VAE, problem.network, state.old, jax.random.key(5), batch_of(0))
+  assert not drawn.valid.any()
+
+
+def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
+  """In the second task half each, in the network's loss and in the generator's."""
+  learner, problem = make()
+  state, batch, key = after_first_task(learner), batch_of(1), jax.random.key(7)
+  after, metrics = jax.jit(learner.step)(state, key, batch)
+  dream_key, _, generator_key = jax.random.split(key, 3)
+  drawn = dream(VAE, problem.network, state.old, dream_key, batch)
+
+  def solver_loss(params: Any) -> jax.Array:
+    x, y = jnp.concatenate([batch.x, drawn.x]), jnp.concatenate([batch.y, drawn.y])
+    found = problem.network.energies(
+      params, state.solver.model_state, x, jnp.arange(CLASSES)
+    )
+    losses = -jax.nn.log_softmax(-found[0])[jnp.arange(2 * SIZE), y]
+    return losses[:SIZE].mean() / 2 + losses[SIZE:].mean() / 2
+
+  def generator_loss(generator: Any) -> jax.Array:
+    x = jnp.concatenate([batch.x, drawn.x]).astype(jnp.float32) / 255
+    noise = jax.random.normal(generator_key, (2 * SIZE, LATENT))
+    found: Any = VAE.apply(generator, x, noise)
+    losses = elbo_losses(x, *found)
+    return losses[:SIZE].mean() / 2 + losses[SIZE:].mean() / 2
+
+  np.testing.assert_allclose(metrics["loss"], solver_loss(state.params), rtol=1e-5)
+  for loss, before, now in (
+    (solver_loss, state.params, after.params),
+    (generator_loss, state.generator, after.generator),
+  ):
+    gradient = jax.jit(jax.grad(loss))(before)
+    moved = jax.tree.map(lambda p, g: p - RATE * g, before, gradient)
+    chex.assert_trees_all_close(now, moved, rtol=1e-4, atol=1e-6)
+
+
+def test_the_old_pair_stays_as_it_was_at_the_boundary():
+  learner, _ = make()
+  state = after_first_task(learner)
+  kept = Dreamer(
+    state.params, state.solver.model_state, state.generator, batch_of(0).seen
+  )
+  chex.assert_trees_all_equal(state.old, kept)
+  after, _ = jax.jit(learner.step)(state, jax.random.key(7), batch_of(1))
+  chex.assert_trees_all_equal(after.old, kept)
+  for mine, before in zip(
+    jax.tree.leaves(after.generator), jax.tree.leaves(kept.generator), strict=True
+  ):
+    assert (mine != before).any()
+
+
+def test_the_generator_learns_its_images():
+  """One image alone: the dreams become it."""
+  learner, problem = make(tx=optax.adam(0.01))
+  image = jnp.asarray([0, 255, 0, 255, 255, 0], jnp.uint8)
+  batch = batch_of(0)._replace(x=jnp.tile(image[None, :], (SIZE, 1)))
+  state, step = jax.jit(learner.init)(jax.random.key(0)), jax.jit(learner.step)
+  for number in range(300):
+    state, _ = step(state, jax.random.key(number), batch)
+  state = learner.consolidate(state, jax.random.key(2), end_of(0))
+  drawn = dream(VAE, problem.network, state.old, jax.random.key(5), batch)
+  distance = jnp.abs(drawn.x.astype(jnp.float32) - image.astype(jnp.float32)[None, :])
+  assert float(distance.mean()) < 25
