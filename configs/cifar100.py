@@ -19,6 +19,7 @@ CIFAR-10 and are frozen; give their weights as an npz file:
 | :ewc,sbc  :online_ewc,sbc      | 8.20, 8.38    | 50,000 |
 | :si,sbc  :lwf,sbc  :mas,sbc    | 9.24, 10.71, 8.44 | 50,000 |
 | :er,sbc  :er (EBM)             | 28.57, 34.07  | 50,000 |
+| :bir,sbc,fixed                 | 21.51 +- 0.25 | 50,000 |
 | :boundary_free,online_ewc,sbc (and si, bgd) | 9.57, 10.42, 8.50 | 19,500 |
 
 The released code leaves BatchNorm on batch statistics while it trains, and so do we;

@@ -54,7 +54,8 @@ def get_config(variants: str | None = None) -> ConfigDict:
 
 
 # From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL, DGR), Hsu et
-# al. (MAS), Zeno et al. (BGD), Aljundi et al. (GSS) and the paper (ER).
+# al. (MAS), Zeno et al. (BGD), Aljundi et al. (GSS), van de Ven et al. 2022 (BI-R) and
+# the paper (ER).
 _METHODS: base.Settings = {
   "ewc": {"strength": 1e8},
   "online_ewc": {"strength": 1e9, "decay": 0.8},
@@ -67,7 +68,7 @@ _METHODS: base.Settings = {
   "gss_greedy": {"budget": 300, "repeats": 3},
   "icarl": {"budget": 2000},
   "dgr": {"generator_hidden": 400},
-  "bir": {"generator_hidden": 400, "gate_off": 0.8},
+  "bir": {"generator_hidden": 400, "gate_off": 0.1},
 }
 
 # The paper does not say its own. Online EWC's strength was the best of three on one

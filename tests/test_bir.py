@@ -1,5 +1,6 @@
 """Brain-inspired replay: feedback, gates by class, dreams, the sum of its losses."""
 
+from functools import cache, partial
 from typing import Any
 
 import chex
@@ -11,7 +12,15 @@ import pytest
 
 from ebmjax import networks, objectives
 from ebmjax.config import default
-from ebmjax.methods.bir import Old, bir, dream, generator_losses, with_feedback
+from ebmjax.methods._gradient import all_energies
+from ebmjax.methods.bir import (
+  Dreams,
+  Old,
+  bir,
+  dream,
+  generator_losses,
+  with_feedback,
+)
 from ebmjax.networks.feedback import Feedback, Reconstruction, divergences
 from ebmjax.networks.vae import Code
 from ebmjax.types import Batch, Learner, Network, Problem, TaskView
@@ -22,6 +31,7 @@ FEEDBACK = Feedback(PIXELS, HIDDEN, LATENT, CLASSES, gate_off=0.5)
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
+@cache  # the same functions again: nothing is compiled twice
 def make(dtype: Any = jnp.uint8) -> tuple[Learner, Network]:
   config = default()
   config.network.update({"name": "sbc", "hidden": 5})
@@ -62,10 +72,28 @@ def after_first_task(learner: Learner) -> Any:
   return learner.consolidate(state, jax.random.key(2), end_of(0))
 
 
+@cache
+def compiled(function: Any, network: Network, **fixed: Any) -> Any:
+  return jax.jit(partial(function, network, FEEDBACK, **fixed))
+
+
+def dreams_of(network: Network, old: Old, key: jax.Array, batch: Batch) -> Dreams:
+  return compiled(dream, network, temperature=TEMPERATURE)(old, key, batch)
+
+
+def generated_losses(network: Network, state: Any, *given: Any) -> jax.Array:
+  function = compiled(generator_losses, network)
+  return function(state.params, state.model_state, *given)
+
+
+def energies_of(network: Network, state: Any, x: Any) -> jax.Array:
+  return all_energies(network, state.params, state.model_state, x)
+
+
 def cross_entropies(network: Network, state: Any, x: Any, targets: Any) -> Any:
   """Returns [B] of targets [B, C], over all classes; T = 1."""
-  found = network.energies(state.params, state.model_state, x, jnp.arange(CLASSES))
-  return -jnp.sum(targets * jax.nn.log_softmax(-found[0]), axis=1)
+  found = energies_of(network, state, x)
+  return -jnp.sum(targets * jax.nn.log_softmax(-found), axis=1)
 
 
 def log_normal(z: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -108,7 +136,7 @@ def test_a_row_of_a_class_comes_from_its_mode_through_its_gates():
   given = jnp.zeros((1, 5)), jnp.zeros((1, CLASSES)), jnp.zeros((1, LATENT))
   variables = FEEDBACK.init(jax.random.key(0), *given)
   noise = np.random.default_rng(0).normal(size=(1, LATENT)).astype(np.float32)
-  made = FEEDBACK.apply(
+  made: Any = FEEDBACK.apply(
     variables, jnp.array([2]), jnp.asarray(noise), method="generate"
   )
   params = jax.tree.map(np.asarray, variables["params"])
@@ -126,9 +154,9 @@ def test_a_row_of_a_class_comes_from_its_mode_through_its_gates():
 def test_dreams_are_of_old_classes_and_softly_labelled():
   learner, network = make()
   state, batch = after_first_task(learner), batch_of(1)
-  got = dream(network, FEEDBACK, state.own, jax.random.key(5), batch, TEMPERATURE)
+  got = dreams_of(network, state.own, jax.random.key(5), batch)
   assert got.x.shape == batch.x.shape and got.x.dtype == jnp.uint8
-  old = network.energies(state.params, state.model_state, got.x, jnp.arange(CLASSES))[0]
+  old = energies_of(network, state, got.x)
   np.testing.assert_allclose(got.energies, old, rtol=1e-5)
   expected = jax.nn.softmax(-old[:, :2] / TEMPERATURE)
   np.testing.assert_allclose(got.labels[:, :2], expected, rtol=1e-5)
@@ -145,7 +173,7 @@ def test_no_dream_is_of_a_class_to_come():
   }
   old = state.own._replace(params=state.params | {"feedback": feedback})
   floats = batch._replace(x=batch.x.astype(jnp.float32))
-  got = dream(network, FEEDBACK, old, jax.random.key(5), floats, TEMPERATURE)
+  got = dreams_of(network, old, jax.random.key(5), floats)
   assert np.isfinite(got.x).all()
 
 
@@ -155,9 +183,7 @@ def test_the_generator_s_losses(dtype):
   learner, network = make(dtype)
   state, x = first(learner), batch_of(0, dtype).x
   labels = jax.nn.one_hot(batch_of(0).y, CLASSES)
-  got = generator_losses(
-    network, FEEDBACK, state.params, state.model_state, jax.random.key(3), x, labels
-  )
+  got = generated_losses(network, state, jax.random.key(3), x, labels)
   variables = {"params": state.params["feedback"]} | {
     "fixed": state.model_state["fixed"]
   }
@@ -182,12 +208,8 @@ def test_the_first_task_has_no_dreams_in_its_loss():
   noise_key = jax.random.fold_in(key, 4)
   # Of the noise's 2 B rows the first B belong to the batch.
   x, both = jnp.concatenate([batch.x] * 2), jnp.concatenate([labels] * 2)
-  generated = generator_losses(
-    network, FEEDBACK, state.params, state.model_state, noise_key, x, both
-  )
-  found = network.energies(
-    state.params, state.model_state, batch.x, jnp.arange(CLASSES)
-  )[0]
+  generated = generated_losses(network, state, noise_key, x, both)
+  found = energies_of(network, state, batch.x)
   losses = -jax.nn.log_softmax(-found[:, :2])[jnp.arange(SIZE), batch.y]
   expected = (losses + generated[:SIZE]).mean()
   np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-5)
@@ -198,21 +220,17 @@ def test_in_the_second_task_new_and_dreamt_rows_weigh_half_each():
   state, batch, key = after_first_task(learner), batch_of(1), jax.random.key(7)
   _, metrics = jax.jit(learner.step)(state, key, batch)
   dream_key, noise_key = (jax.random.fold_in(key, use) for use in (2, 4))
-  dreams = dream(network, FEEDBACK, state.own, dream_key, batch, TEMPERATURE)
+  dreams = dreams_of(network, state.own, dream_key, batch)
   certain = jax.nn.one_hot(batch.y, CLASSES)
-  generated = generator_losses(
+  generated = generated_losses(
     network,
-    FEEDBACK,
-    state.params,
-    state.model_state,
+    state,
     noise_key,
     jnp.concatenate([batch.x, dreams.x]),
     jnp.concatenate([certain, dreams.labels]),
   )
   predicted = cross_entropies(network, state, batch.x, certain)
-  found = network.energies(
-    state.params, state.model_state, dreams.x, jnp.arange(CLASSES)
-  )[0]
+  found = energies_of(network, state, dreams.x)
   log_p = jax.nn.log_softmax(-found / TEMPERATURE)
   distilled = -(TEMPERATURE**2) * jnp.sum(dreams.labels * log_p, axis=1)
   losses = jnp.concatenate([predicted, distilled]) + generated

@@ -1,5 +1,6 @@
 """Deep generative replay: the generator, its dreams, and what both halves weigh."""
 
+from functools import cache, partial
 from typing import Any
 
 import chex
@@ -10,11 +11,12 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
+from ebmjax.buffers import Drawn
 from ebmjax.config import default
 from ebmjax.methods.dgr import Dreamer, dgr, dream
 from ebmjax.methods.finetune import finetune
 from ebmjax.networks.vae import Code, VariationalAutoencoder, elbo_losses
-from ebmjax.types import Batch, Learner, Problem, TaskView, num_params
+from ebmjax.types import Batch, Learner, Network, Problem, TaskView, num_params
 
 PIXELS, CLASSES, SIZE, HIDDEN, LATENT = 6, 4, 8, 7, 3
 RATE = 0.1
@@ -22,6 +24,7 @@ VAE = VariationalAutoencoder(PIXELS, HIDDEN, LATENT)
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
+@cache  # the same functions again: nothing is compiled twice
 def make(network_name: str = "sbc", tx: Any = None) -> tuple[Learner, Problem]:
   config = default()
   config.network.update({"name": network_name, "hidden": 5})
@@ -58,6 +61,15 @@ def after_first_task(learner: Learner) -> Any:
   return learner.consolidate(state, jax.random.key(2), end_of(0))
 
 
+@cache
+def compiled_dream(network: Network) -> Any:
+  return jax.jit(partial(dream, VAE, network))
+
+
+def dreams(problem: Problem, state: Any, key: jax.Array, batch: Batch) -> Drawn:
+  return compiled_dream(problem.network)(state.old, key, batch)
+
+
 def test_the_bound_is_the_pixels_cross_entropy_and_the_codes_divergence():
   rng = np.random.default_rng(0)
   x, logits = rng.uniform(size=(5, PIXELS)), rng.normal(size=(5, PIXELS))
@@ -85,7 +97,7 @@ def test_the_first_task_is_plain_training():
   state = jax.jit(learner.init)(jax.random.key(0))
   after, metrics = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
   plain = finetune(problem, default().method)
-  expected, same = plain.step(state.solver, jax.random.key(1), batch_of(0))
+  expected, same = jax.jit(plain.step)(state.solver, jax.random.key(1), batch_of(0))
   chex.assert_trees_all_close(after.params, expected.params, rtol=1e-5)
   np.testing.assert_allclose(metrics["loss"], same["loss"], rtol=1e-5)
 
@@ -93,7 +105,7 @@ def test_the_first_task_is_plain_training():
 def test_dreams_are_images_with_labels_of_old_classes():
   learner, problem = make()
   state = after_first_task(learner)
-  drawn = dream(VAE, problem.network, state.old, jax.random.key(5), batch_of(1))
+  drawn = dreams(problem, state, jax.random.key(5), batch_of(1))
   assert drawn.x.shape == (SIZE, PIXELS) and drawn.x.dtype == jnp.uint8
   assert len(np.unique(drawn.x)) > SIZE  # shades, not all the same
   assert drawn.valid.all()
@@ -106,7 +118,7 @@ def test_dreams_are_images_with_labels_of_old_classes():
 def test_there_are_no_dreams_before_the_first_boundary():
   learner, problem = make()
   state = jax.jit(learner.init)(jax.random.key(0))
-  drawn = dream(VAE, problem.network, state.old, jax.random.key(5), batch_of(0))
+  drawn = dreams(problem, state, jax.random.key(5), batch_of(0))
   assert not drawn.valid.any()
 
 
@@ -116,7 +128,7 @@ def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
   state, batch, key = after_first_task(learner), batch_of(1), jax.random.key(7)
   after, metrics = jax.jit(learner.step)(state, key, batch)
   dream_key, _, generator_key = jax.random.split(key, 3)
-  drawn = dream(VAE, problem.network, state.old, dream_key, batch)
+  drawn = dreams(problem, state, dream_key, batch)
 
   def solver_loss(params: Any) -> jax.Array:
     x, y = jnp.concatenate([batch.x, drawn.x]), jnp.concatenate([batch.y, drawn.y])
@@ -133,7 +145,9 @@ def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
     losses = elbo_losses(x, *found)
     return losses[:SIZE].mean() / 2 + losses[SIZE:].mean() / 2
 
-  np.testing.assert_allclose(metrics["loss"], solver_loss(state.params), rtol=1e-5)
+  np.testing.assert_allclose(
+    metrics["loss"], jax.jit(solver_loss)(state.params), rtol=1e-5
+  )
   for loss, before, now in (
     (solver_loss, state.params, after.params),
     (generator_loss, state.generator, after.generator),
@@ -167,6 +181,6 @@ def test_the_generator_learns_its_images():
   for number in range(300):
     state, _ = step(state, jax.random.key(number), batch)
   state = learner.consolidate(state, jax.random.key(2), end_of(0))
-  drawn = dream(VAE, problem.network, state.old, jax.random.key(5), batch)
+  drawn = dreams(problem, state, jax.random.key(5), batch)
   distance = jnp.abs(drawn.x.astype(jnp.float32) - image.astype(jnp.float32)[None, :])
   assert float(distance.mean()) < 25

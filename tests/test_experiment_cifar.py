@@ -65,6 +65,17 @@ def test_cifar100(variant, data_dir, tmp_path):
   assert results["facts"]["parameters"] == 1024 * 8 + 8 + 8 * 8 + 8 + 8 + 1
 
 
+def test_features_of_a_frozen_trunk_can_be_dreamt(data_dir, tmp_path):
+  config = make_config(
+    f"{CIFAR100}:bir,sbc,fixed,smoke",
+    data_dir,
+    network__pretrained=str(data_dir / "trunk.npz"),
+    **TINY,
+  )
+  results = experiment.run(config, tmp_path)
+  assert results["average_accuracy"]["n"] == 1
+
+
 def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):
   """Pre-train, export, use: the file holds a trunk that has been trained."""
   run, file = tmp_path / "pretrain", tmp_path / "trunk.npz"

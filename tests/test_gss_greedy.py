@@ -1,6 +1,6 @@
 """GSS-Greedy: what is stored, by which gradients, and what each step descends on."""
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -27,6 +27,7 @@ PIXELS, CLASSES, SIZE, BUDGET = 6, 4, 4, 10
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
+@cache  # the same functions again: nothing is compiled twice
 def make(tx: Any = None, **changes: Any) -> tuple[Learner, Problem]:
   config = default()
   config.network.update({"name": "sbc", "hidden": 5})
