@@ -122,7 +122,11 @@ def _outcome(results: Mapping[str, Any]) -> str:
   if abs(gap) < 0.005:
     return f"{text}; the paper reports the same, {cited(cell)}{PERCENT}."
   side = "above" if gap > 0 else "below"
-  return f"{text}, {abs(gap):.2f} points {side} the paper's {cited(cell)}{PERCENT}."
+  # Not "for this run": the paper's other settings are not compared.
+  return (
+    f"{text}, {abs(gap):.2f} points {side} the paper's {cited(cell)}{PERCENT} for this "
+    "method and data."
+  )
 
 
 def _article(noun: str) -> str:

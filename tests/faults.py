@@ -1,0 +1,269 @@
+"""Command lines with something wrong, and what the one sentence about each says."""
+
+from tests.helpers import PERMUTED, ROOT, SPLIT
+
+SMOKE = f"--config={SPLIT}:smoke"
+CAPACITY = f"--config={ROOT / 'configs' / 'capacity.py'}:smoke"
+
+
+def keys(*given: str) -> list[str]:
+  return [SMOKE, *(f"--config.{key}" for key in given)]
+
+
+# Each: the arguments, and what the sentence must say.
+FAULTS = {
+  "unknown key": (
+    keys("stream.batchsize=3"),
+    ["config.stream.batchsize is unknown", "did you mean config.stream.batch_size?"],
+  ),
+  "unknown key, its group left out": (
+    keys("learning_rat=0.1"),
+    ["did you mean config.optimiser.learning_rate?"],
+  ),
+  "unknown key like no other": (
+    keys("zzzzqqqq=1"),
+    ["config.zzzzqqqq is unknown; see --help for all keys."],
+  ),
+  "a key of a leaf": (keys("seeds.x=1"), ["config.seeds.x is unknown"]),
+  "a group for a key": (keys("stream=split"), ["config.stream is unknown"]),
+  "text for an integer": (keys("seeds=many"), ["seeds", "many", "See --help."]),
+  "fraction for an integer": (keys("seeds=2.5"), ["seeds", "2.5", "See --help."]),
+  "text for a number": (
+    keys("optimiser.learning_rate=fast"),
+    ["learning_rate", "fast", "See --help."],
+  ),
+  "text for a truth value": (keys("network.skip=perhaps"), ["skip", "perhaps"]),
+  "value missing": (keys("seeds"), ["config.seeds", "See --help."]),
+  "objective": (
+    keys("objective=contrastve"),
+    [
+      "config.objective='contrastve' is unknown; did you mean 'contrastive'?",
+      "The choices are contrastive, difference, likelihood, joint_pairs, ce.",
+    ],
+  ),
+  "objective like no other": (
+    keys("objective=zzz"),
+    ["config.objective='zzz' is unknown; the choices are contrastive,"],
+  ),
+  "negatives": (keys("negatives=one_of_tsk"), ["did you mean 'one_of_task'?"]),
+  "data set": (keys("data.name=mnits"), ["did you mean 'mnist'?"]),
+  "source": (keys("data.source=file"), ["did you mean 'files'?"]),
+  "stream": (keys("stream.name=permute"), ["did you mean 'permuted'?"]),
+  "setting": (
+    keys("stream.setting=boundaryfree"),
+    ["did you mean 'boundary_free'?"],
+  ),
+  "scenario": (keys("stream.scenario=tasks"), ["did you mean 'task'?"]),
+  "class order": (keys("stream.class_order=radom"), ["did you mean 'random'?"]),
+  "first permutation": (
+    keys("stream.first_permutation=identical"),
+    ["did you mean 'identity'?"],
+  ),
+  "network": (keys("network.name=ebn"), ["did you mean 'ebm'?"]),
+  "gate": (keys("network.gate=sofmax"), ["did you mean 'softmax'?"]),
+  "embedding": (keys("network.embedding=fix"), ["did you mean 'fixed'?"]),
+  "init": (keys("network.init=torch"), ["did you mean 'pytorch'?"]),
+  "method": (keys("method.name=fine_tune"), ["did you mean 'finetune'?"]),
+  "driver": (keys("runner.driver=pmap"), ["choices are auto, map, vmap."]),
+  "task's negatives without boundaries": (
+    keys("stream.setting=boundary_free", "negatives=one_of_task"),
+    ["'one_of_task' needs task boundaries", "use 'one_of_batch'."],
+  ),
+  "task-incremental without boundaries": (
+    keys("stream.setting=boundary_free", "stream.scenario=task"),
+    ["config.stream.scenario='task'", "use 'boundary_aware'."],
+  ),
+  "task's negatives of all tasks at once": (
+    keys("stream.setting=joint", "negatives=one_of_task"),
+    ["config.stream.setting='joint' has none", "use 'one_of_batch'."],
+  ),
+  "EWC without boundaries": (
+    keys("stream.setting=boundary_free", "method.name=ewc"),
+    ["config.method.name='ewc' needs task boundaries", "use 'boundary_aware'."],
+  ),
+  "SI that never consolidates": (
+    keys("stream.setting=boundary_free", "method.name=si"),
+    ["'si' would never consolidate", "set config.method.consolidate_every"],
+  ),
+  "a period that means nothing": (
+    keys("method.consolidate_every=5"),
+    ["config.method.consolidate_every=5 means nothing to", "set it to 0."],
+  ),
+  "iCaRL on an energy network": (
+    keys("method.name=icarl"),
+    ["not config.network.name='ebm'; use 'sbc'."],
+  ),
+  "replay among a task's own classes": (
+    keys("method.name=er", "stream.scenario=task"),
+    ["config.method.name='er' mixes tasks in a batch", "use 'class'."],
+  ),
+  "distilling tasks that do not compete": (
+    keys("method.name=lwf", "stream.scenario=task"),
+    ["config.method.name='lwf' distils all old classes together", "use 'class'"],
+  ),
+  "GSS with negatives of the batch": (
+    keys("method.name=gss_greedy", "negatives=one_of_batch"),
+    ["'gss_greedy' takes the gradients of single rows", "use 'one_of_task'"],
+  ),
+  "generated images without boundaries": (
+    keys("method.name=dgr", "stream.setting=boundary_free"),
+    ["config.method.name='dgr' needs task boundaries", "use 'boundary_aware'."],
+  ),
+  "generated images of colour": (
+    keys("method.name=dgr", "data.name=cifar10", "network.trunk=conv4"),
+    ["config.method.name='dgr' generates grey images", "use 'er' there."],
+  ),
+  "feedback to images of colour": (
+    keys("method.name=bir", "data.name=cifar10", "network.trunk=conv4"),
+    ["config.method.name='bir' generates rows", "'fixed_statistics'."],
+  ),
+  "unknown optimiser": (
+    keys("optimiser.name=sdg"),
+    ["did you mean 'sgd'? The choices are adam, sgd."],
+  ),
+  "iCaRL with another objective": (
+    [f"--config={SPLIT}:icarl,sbc,contrastive"],
+    ["has an objective of its own", "config.objective='contrastive'; use 'ce'."],
+  ),
+  "fewer stored images than tasks": (
+    [f"--config={SPLIT}:er", "--config.method.budget=4"],
+    ["config.method.budget=4 is less than an image for each of 5 tasks; give 5"],
+  ),
+  "fewer stored images than classes": (
+    [f"--config={PERMUTED}:icarl,sbc", "--config.method.budget=99"],
+    ["config.method.budget=99 is less than an image for each of 100 classes"],
+  ),
+  "shares of classes that come again": (
+    keys("method.name=er", "method.quota=class", "stream.scenario=domain"),
+    ["keeps images of each class", "config.method.quota='task'."],
+  ),
+  "Fisher recipe": (keys("method.fisher=argmin"), ["did you mean 'argmax'?"]),
+  "negative strength": (
+    keys("method.strength=-1.0"),
+    ["config.method.strength=-1.0 is too small; give 0.0 or more."],
+  ),
+  "decay above one": (
+    keys("method.decay=1.5"),
+    ["config.method.decay=1.5 is out of range"],
+  ),
+  "joint pairs without re-pairing": (
+    keys("objective=joint_pairs", "negatives=one_of_task"),
+    ["config.objective='joint_pairs' and config.negatives='repaired' go together"],
+  ),
+  "re-pairing without joint pairs": (
+    keys("negatives=repaired"),
+    ["config.objective='joint_pairs' and config.negatives='repaired' go together"],
+  ),
+  "cross-entropy over two classes": (
+    keys("objective=ce", "negatives=one_of_batch"),
+    ["config.objective='ce'", "'one_of_batch'", "config.negatives='all_seen'"],
+  ),
+  "random order of permuted tasks": (
+    [f"--config={PERMUTED}:smoke", "--config.stream.class_order=random"],
+    ["config.stream.class_order='random'", "use 'fixed'."],
+  ),
+  "noise that is not memorised": (
+    [CAPACITY, "--config.data.memorise=False"],
+    ["config.data.name='noise' has no labels", "set config.data.memorise=True."],
+  ),
+  "noise without a number of images": (
+    [CAPACITY, "--config.data.images=0"],
+    ["as many images as are asked for; set config.data.images."],
+  ),
+  "noise from files": (
+    [CAPACITY, "--config.data.source=files"],
+    ["config.data.source='files'; use 'auto'."],
+  ),
+  "augmented noise": (
+    [CAPACITY, "--config.data.augment=crop_and_flip"],
+    ["config.data.augment='crop_and_flip' is for stored images", "use 'none'."],
+  ),
+  "permuted noise": (
+    [CAPACITY, "--config.stream.name=permuted"],
+    ["config.stream.name='permuted' is for grey images", "use 'split'."],
+  ),
+  "noise in a convolution": (
+    [CAPACITY, "--config.network.trunk=conv4"],
+    ["config.network.trunk='conv4' does not fit", "use flat."],
+  ),
+  "grey images as a flat row": (
+    keys("network.trunk=flat"),
+    ["config.network.trunk='flat' does not fit", "use none."],
+  ),
+  "a gate where there is another": (
+    [CAPACITY, "--config.network.gate=softmax"],
+    ["in the place of config.network.gate='softmax'; leave the gate's keys"],
+  ),
+  "table of labels without flat": (
+    keys("network.label_rows=20"),
+    ["config.network.label_rows=20 is for config.network.trunk='flat'", "use 0."],
+  ),
+  "table of labels shorter than the classes": (
+    [CAPACITY, "--config.network.label_rows=9"],
+    ["config.network.label_rows=9 is too small for the 10 classes", "at least 10."],
+  ),
+  "negative number of images": (
+    keys("data.images=-1"),
+    ["config.data.images=-1 is too small; give 0 or more."],
+  ),
+  "two channels of a grey image": (
+    keys("data.std=(0.1, 0.2)"),
+    ["config.data.std=(0.1, 0.2) does not fit the images of config.data.name='mnist'"],
+  ),
+  "mean that is no number": (
+    keys("data.mean=('a',)"),
+    ["config.data.mean=('a',) does not fit", "give 1 number, one a channel"],
+  ),
+  "std of zero": (
+    keys("data.std=(0.0,)"),
+    ["config.data.std=(0.0,) divides the pixels; give positive numbers."],
+  ),
+  "mean of images that are drawn": (
+    [CAPACITY, "--config.data.mean=(0.1, 0.1, 0.1)"],
+    ["leave config.data.mean and config.data.std at ()."],
+  ),
+  "no seeds": (keys("seeds=0"), ["config.seeds=0 is too small; give 1 or more."]),
+  "negative seed": (keys("seed=-1"), ["config.seed=-1 is too small; give 0 or more."]),
+  "seed beyond 32 bits": (keys("seed=4294967296"), ["config.seed", "4294967296"]),
+  "too many tasks": (
+    [f"--config={PERMUTED}:smoke", "--config.stream.tasks=128"],
+    ["config.stream.tasks=128"],
+  ),
+  "no units": (keys("network.hidden=0"), ["config.network.hidden=0 is too small"]),
+  "no chunk": (keys("runner.chunk=0"), ["config.runner.chunk=0 is too small"]),
+  "no checkpoints": (keys("checkpoint.keep=0"), ["config.checkpoint.keep=0"]),
+  "learning rate 0": (
+    keys("optimiser.learning_rate=0"),
+    ["config.optimiser.learning_rate=0.0 is out of range", "between 0 and 10."],
+  ),
+  "learning rate nan": (keys("optimiser.learning_rate=nan"), ["is out of range"]),
+  "momentum 1": (keys("optimiser.b1=1"), ["config.optimiser.b1=1.0 is out of range"]),
+  "unknown variant": (
+    [f"--config={SPLIT}:boundry_free"],
+    ["unknown variant 'boundry_free'; did you mean 'boundary_free'? The choices are"],
+  ),
+  "variants that exclude each other": (
+    [f"--config={SPLIT}:boundary_free,joint"],
+    ["the variants boundary_free and joint exclude each other; give one of them."],
+  ),
+  "unknown flag": ([SMOKE, "--workdri=x"], ["workdri", "See --help."]),
+  "stray argument": ([SMOKE, "seeds=3"], ["the argument 'seeds=3' is not a flag"]),
+  "no experiment": ([], ["no experiment is named", "--config=configs/permmnist.py"]),
+  "two experiments": (
+    [SMOKE, f"--config={PERMUTED}"],
+    ["--config is given 2 times; give it once."],
+  ),
+  "empty experiment": (["--config="], ["no experiment is named"]),
+  "missing file": (
+    [f"--config={ROOT / 'configs' / 'splitmist.py'}"],
+    [f"there is no configuration file {ROOT / 'configs' / 'splitmist.py'}.", SPLIT],
+  ),
+  "missing file in a missing folder": (
+    ["--config=nowhere/at_all.py"],
+    ["there is no configuration file nowhere/at_all.py."],
+  ),
+  "not a Python file": (
+    [f"--config={ROOT / 'pyproject.toml'}"],
+    [f"{ROOT / 'pyproject.toml'} is not a Python file"],
+  ),
+}
