@@ -2,129 +2,22 @@
 
 from ml_collections import ConfigDict
 
-from ebmjax import data
+from ebmjax import data, method_rules
 from ebmjax.config import default
-
-Rule = tuple[bool, str]  # whether it is broken, and what is said then
-AT_BOUNDARIES = ("ewc", "icarl", "dgr", "bir")  # methods that consolidate there alone
-# Methods that show several tasks in a step.
-MIXING = ("er", "gss_greedy", "icarl", "dgr", "bir")
-# Negatives that a row finds among the other rows of its batch.
-IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", "repaired")
-PERIODIC = ("online_ewc", "si", "mas", "lwf", "er")  # also every so many steps
+from ebmjax.method_rules import Rule
 
 
 def rules(config: ConfigDict) -> list[Rule]:
   """Returns every rule, with what it finds in `config`."""
   generated = data.DATASETS[config.data.name].generated
   return [
-    *_of_setting(config),
-    *_of_method(config),
+    *method_rules.of_setting(config),
+    *method_rules.of_method(config),
     *_of_objective(config),
     *_of_network(config),
     *_of_data(config),
     *(_of_generated(config) if generated else []),
   ]
-
-
-def _of_setting(config: ConfigDict) -> list[Rule]:
-  """Returns the rules of what may be known at each setting."""
-  setting, hidden = config.stream.setting, config.stream.setting != "boundary_aware"
-  method, every = config.method.name, config.method.consolidate_every
-  return [
-    (
-      hidden and config.negatives == "one_of_task",
-      "config.negatives='one_of_task' needs task boundaries, and "
-      f"config.stream.setting={setting!r} has none; use 'one_of_batch'.",
-    ),
-    (
-      hidden and config.stream.scenario == "task",
-      "config.stream.scenario='task' tells the learner its task, and "
-      f"config.stream.setting={setting!r} hides it; use 'boundary_aware'.",
-    ),
-    (
-      hidden and method in AT_BOUNDARIES,
-      f"config.method.name={method!r} needs task boundaries, and "
-      f"config.stream.setting={setting!r} has none; use 'boundary_aware'.",
-    ),
-    (
-      hidden and method in PERIODIC and not every,
-      f"config.method.name={method!r} would never consolidate with "
-      f"config.stream.setting={setting!r}; set config.method.consolidate_every, for "
-      "example to 100.",
-    ),
-  ]
-
-
-def _of_method(config: ConfigDict) -> list[Rule]:
-  """Returns the rules of what a method can be run with."""
-  method, every = config.method.name, config.method.consolidate_every
-  owners = _owners(config)
-  return [
-    (
-      every > 0 and method not in PERIODIC,
-      f"config.method.consolidate_every={every} means nothing to "
-      f"config.method.name={method!r}; set it to 0.",
-    ),
-    (
-      method == "icarl" and config.network.name != "sbc",
-      "config.method.name='icarl' trains sigmoid outputs of a classifier, not "
-      f"config.network.name={config.network.name!r}; use 'sbc'.",
-    ),
-    (
-      method in MIXING and config.stream.scenario == "task",
-      f"config.method.name={method!r} mixes tasks in a batch, and "
-      "config.stream.scenario='task' sets only a task's own classes against each "
-      "other; use 'class'.",
-    ),
-    (
-      method == "lwf" and config.stream.scenario == "task",
-      "config.method.name='lwf' distils all old classes together, and "
-      "config.stream.scenario='task' sets only a task's own against each other; use "
-      "'class' or 'domain'.",
-    ),
-    (
-      method == "gss_greedy" and config.negatives in IN_BATCH,
-      "config.method.name='gss_greedy' takes the gradients of single rows, and "
-      f"config.negatives={config.negatives!r} looks for others in the batch; use "
-      "'one_of_task' or 'all_seen'.",
-    ),
-    (
-      method == "dgr" and len(data.DATASETS[config.data.name].image_shape) != 2,
-      "config.method.name='dgr' generates grey images, not those of "
-      f"config.data.name={config.data.name!r}; use 'er' there.",
-    ),
-    (
-      method == "bir" and not _has_rows(config.network),
-      "config.method.name='bir' generates rows of grey pixels or the features of a "
-      f"frozen trunk, not inputs of config.network.trunk={config.network.trunk!r} with "
-      f"config.network.conv={config.network.conv!r}; on CIFAR-100 set "
-      "config.network.conv='fixed_statistics'.",
-    ),
-    (
-      method == "icarl" and config.objective != "ce",
-      "config.method.name='icarl' has an objective of its own, in the place of "
-      f"config.objective={config.objective!r}; use 'ce'.",
-    ),
-    (
-      method in ("er", "icarl") and config.method.budget < owners,
-      f"config.method.budget={config.method.budget} is less than an image for each of "
-      f"{owners} {'classes' if _shares_by_class(config) else 'tasks'}; give {owners} "
-      "or more.",
-    ),
-    (
-      _shares_by_class(config) and config.stream.scenario == "domain",
-      f"config.method.name={method!r} keeps images of each class, and with "
-      "config.stream.scenario='domain' every task has all of them; use 'class', or "
-      "for replay config.method.quota='task'.",
-    ),
-  ]
-
-
-def _has_rows(network: ConfigDict) -> bool:
-  """Returns whether the network's inputs are rows of numbers, not colour images."""
-  cached = (network.trunk, network.conv) == ("conv5", "fixed_statistics")
-  return network.trunk == "none" or cached
 
 
 def _of_objective(config: ConfigDict) -> list[Rule]:
@@ -289,18 +182,3 @@ def _trunks_for(info: data.DatasetInfo) -> tuple[str, ...]:
   if info.generated:
     return ("flat",)
   return ("conv4", "conv5", "flat") if len(info.image_shape) == 3 else ("none",)
-
-
-def _owners(config: ConfigDict) -> int:
-  """Returns how many tasks or classes share the budget of stored images."""
-  tasks, classes = config.stream.tasks, data.DATASETS[config.data.name].num_classes
-  if config.method.consolidate_every:  # a reservoir, which nothing shares
-    return 1
-  if not _shares_by_class(config):
-    return int(tasks)
-  return int(tasks * classes if config.stream.name == "permuted" else classes)
-
-
-def _shares_by_class(config: ConfigDict) -> bool:
-  method = config.method
-  return method.name == "icarl" or (method.name == "er" and method.quota == "class")

@@ -10,11 +10,11 @@ from jax import Array
 from ml_collections import ConfigDict
 
 from ebmjax import evaluation, methods, networks, objectives, runner, streams
-from ebmjax.combinations import MIXING
 from ebmjax.config import lookup
 from ebmjax.data import DATASETS
 from ebmjax.errors import DivergenceError
 from ebmjax.mesh import Layout, make_layout
+from ebmjax.method_rules import MIXING
 from ebmjax.networks.seeded import start_from_seeds
 from ebmjax.plan import Stop, tasks_to_evaluate
 from ebmjax.types import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ebmjax import cli, experiment
-from ebmjax.combinations import PERIODIC
+from ebmjax.method_rules import PERIODIC
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
 from tests.helpers import PERMUTED, SPLIT, TIMINGS, make_config, read_results, write_idx
