@@ -23,9 +23,10 @@ from ebmjax.methods.bir import (
 )
 from ebmjax.networks.feedback import Feedback, Reconstruction, divergences
 from ebmjax.networks.vae import Code
-from ebmjax.types import Batch, Learner, Network, Problem, TaskView
+from ebmjax.types import Batch, Learner, Network, Problem
+from tests.two_tasks import CLASSES, PIXELS, SIZE, batch_of, end_of
 
-PIXELS, CLASSES, SIZE, HIDDEN, LATENT = 6, 4, 8, 20, 3
+HIDDEN, LATENT = 20, 3
 TEMPERATURE = 2.0
 FEEDBACK = Feedback(PIXELS, HIDDEN, LATENT, CLASSES, gate_off=0.5)
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -42,25 +43,6 @@ def make(dtype: Any = jnp.uint8) -> tuple[Learner, Network]:
   objective = objectives.make("ce", "all_seen")
   problem = Problem(network, objective, optax.sgd(0.1), row, 2)
   return bir(problem, config.method), with_feedback(network, FEEDBACK, row)
-
-
-def batch_of(task: int, dtype: Any = jnp.uint8) -> Batch:
-  rng = np.random.default_rng(task)
-  return Batch(
-    x=jnp.asarray(rng.integers(0, 256, (SIZE, PIXELS)), dtype),
-    y=jnp.asarray(2 * task + rng.integers(0, 2, SIZE), jnp.int32),
-    task=jnp.full(SIZE, task, jnp.int32),
-    seen=jnp.arange(CLASSES) < 2 * task + 2,
-    negatives=jnp.arange(CLASSES) // 2 == task,
-    step=jnp.int32(0),
-  )
-
-
-def end_of(task: int) -> TaskView:
-  batch, rows = batch_of(task), jnp.arange(SIZE)
-  return TaskView(
-    batch.x, batch.y, jnp.zeros(0, int), rows, rows >= 0, jnp.int32(task), batch.seen
-  )
 
 
 def first(learner: Learner) -> Any:

@@ -16,9 +16,10 @@ from ebmjax.config import default
 from ebmjax.methods.dgr import Dreamer, dgr, dream
 from ebmjax.methods.finetune import finetune
 from ebmjax.networks.vae import Code, VariationalAutoencoder, elbo_losses
-from ebmjax.types import Batch, Learner, Network, Problem, TaskView, num_params
+from ebmjax.types import Batch, Learner, Network, Problem, num_params
+from tests.two_tasks import CLASSES, PIXELS, SIZE, batch_of, end_of
 
-PIXELS, CLASSES, SIZE, HIDDEN, LATENT = 6, 4, 8, 7, 3
+HIDDEN, LATENT = 7, 3
 RATE = 0.1
 VAE = VariationalAutoencoder(PIXELS, HIDDEN, LATENT)
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -34,25 +35,6 @@ def make(network_name: str = "sbc", tx: Any = None) -> tuple[Learner, Problem]:
   objective = objectives.make("ce", "all_seen")
   problem = Problem(network, objective, tx or optax.sgd(RATE), row, 2)
   return dgr(problem, config.method), problem
-
-
-def batch_of(task: int) -> Batch:
-  rng = np.random.default_rng(task)
-  return Batch(
-    x=jnp.asarray(rng.integers(0, 256, (SIZE, PIXELS)), jnp.uint8),
-    y=jnp.asarray(2 * task + rng.integers(0, 2, SIZE), jnp.int32),
-    task=jnp.full(SIZE, task, jnp.int32),
-    seen=jnp.arange(CLASSES) < 2 * task + 2,
-    negatives=jnp.arange(CLASSES) // 2 == task,
-    step=jnp.int32(0),
-  )
-
-
-def end_of(task: int) -> TaskView:
-  batch, rows = batch_of(task), jnp.arange(SIZE)
-  return TaskView(
-    batch.x, batch.y, jnp.zeros(0, int), rows, rows >= 0, jnp.int32(task), batch.seen
-  )
 
 
 def after_first_task(learner: Learner) -> Any:
