@@ -74,8 +74,8 @@ def get_config(variants: str | None = None) -> ConfigDict:
   return config
 
 
-# From van de Ven et al.'s brain-inspired replay (EWC, Online EWC, SI, LwF), Hsu et al.
-# (MAS), Zeno et al. (BGD) and the paper (ER).
+# From van de Ven et al.'s brain-inspired replay (BI-R, EWC, Online EWC, SI, LwF), Hsu
+# et al. (MAS), Zeno et al. (BGD) and the paper (ER).
 _METHODS: base.Settings = {
   "ewc": {"strength": 1.0, "fisher": "expected", "fisher_samples": 1000},
   "online_ewc": {"strength": 1.0, "fisher": "expected", "fisher_samples": 1000},

@@ -29,7 +29,8 @@ the setting of Hsu et al. (2018), who have 58.9 for EWC, 57.3 for Online EWC, 64
 SI and 68.6 for MAS there; `:joint` shows all tasks at once. Baselines run on the EBM,
 too: leave `sbc` out.
 
-Time: about a quarter of a minute a seed on two CPU cores. The paper's seeds:
+Time: about a quarter of a minute a seed on two CPU cores, with a generator (`dgr`,
+`bir`) some four minutes on one. The paper's seeds:
 --config.seeds=10 with boundaries, 5 without. `:smoke` shrinks any of them to seconds;
 its score means nothing.
 """

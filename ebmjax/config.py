@@ -48,7 +48,7 @@ _NETWORK = {
   "gate": "l2",
   "embedding": "learned",
   "skip": True,
-  "init": "pytorch",  # pytorch_seed: the numbers PyTorch draws for each seed; flax
+  "init": "pytorch",  # pytorch_seed: what PyTorch draws for each seed; flax; xavier
 }
 _METHOD = {
   "name": "finetune",

@@ -73,7 +73,7 @@ def of_method(config: ConfigDict) -> list[Rule]:
       method == "gss_greedy" and config.negatives in IN_BATCH,
       "config.method.name='gss_greedy' takes the gradients of single rows, and "
       f"config.negatives={config.negatives!r} looks for others in the batch; use "
-      "'one_of_task' or 'all_seen'.",
+      "'all_seen', and another objective than 'joint_pairs'.",
     ),
     (
       method == "dgr" and len(data.DATASETS[config.data.name].image_shape) != 2,

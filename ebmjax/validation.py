@@ -37,12 +37,16 @@ def resolve(config: ConfigDict) -> ConfigDict:
 
 def _default_negatives(config: ConfigDict) -> str:
   fixed = {"ce": "all_seen", "joint_pairs": "repaired", "likelihood": "all_of_batch"}
+  aware = config.stream.setting == "boundary_aware"
   if config.objective == "ce" and config.method.name in ("bgd", "gss_greedy"):
     # Their authors' code normalises over all outputs; a task told is told there, too.
     return "all_seen" if config.stream.scenario == "task" else "all_classes"
+  if config.method.name == "gss_greedy" and config.objective != "joint_pairs":
+    # Single rows have no others to find a negative among.
+    likelihood = config.objective == "likelihood"
+    return "one_of_task" if aware and not likelihood else "all_seen"
   if config.objective in fixed:
     return fixed[config.objective]
-  aware = config.stream.setting == "boundary_aware"
   return "one_of_task" if aware else "one_of_batch"
 
 

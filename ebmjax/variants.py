@@ -85,8 +85,8 @@ def _contrastive(config: ConfigDict) -> None:
 
 def one_pass(config: ConfigDict) -> None:
   """The protocol of Aljundi et al. (2019) on MNIST: 1,000 images a task, each once."""
-  config.stream.update({"iterations": 100, "batch_size": 10})
-  config.network.hidden = 100
+  config.stream.update({"iterations": 100, "batch_size": 10, "epochs_per_task": 1})
+  config.network.update({"hidden": 100, "init": "xavier"})
   config.optimiser.update({"name": "sgd", "learning_rate": 0.05})
 
 

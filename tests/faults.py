@@ -103,7 +103,7 @@ FAULTS = {
   ),
   "GSS with negatives of the batch": (
     keys("method.name=gss_greedy", "negatives=one_of_batch"),
-    ["'gss_greedy' takes the gradients of single rows", "use 'one_of_task'"],
+    ["'gss_greedy' takes the gradients of single rows", "use 'all_seen'"],
   ),
   "generated images without boundaries": (
     keys("method.name=dgr", "stream.setting=boundary_free"),

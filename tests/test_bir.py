@@ -146,7 +146,7 @@ def test_dreams_are_of_old_classes_and_softly_labelled():
 
 
 def test_no_dream_is_of_a_class_to_come():
-  """Modes far away would be seen: those of the classes to come make white rows."""
+  """A mode of a class to come would be seen: it is not a number."""
   learner, network = make()
   state, batch = after_first_task(learner), batch_of(1)
   feedback = state.params["feedback"] | {
@@ -197,27 +197,71 @@ def test_the_first_task_has_no_dreams_in_its_loss():
   np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-5)
 
 
-def test_in_the_second_task_new_and_dreamt_rows_weigh_half_each():
+def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
+  """In a third task 1/3 and 2/3; all losses move all parameters.
+
+  The dreams are those of the boundary: a step has been taken since then.
+  """
   learner, network = make()
-  state, batch, key = after_first_task(learner), batch_of(1), jax.random.key(7)
-  _, metrics = jax.jit(learner.step)(state, key, batch)
+  step, state = jax.jit(learner.step), after_first_task(learner)
+  state, _ = step(state, jax.random.key(3), batch_of(1))
+  batch = batch_of(1)._replace(task=jnp.full(SIZE, 2, jnp.int32))
+  key = jax.random.key(7)
+  after, metrics = step(state, key, batch)
   dream_key, noise_key = (jax.random.fold_in(key, use) for use in (2, 4))
   dreams = dreams_of(network, state.own, dream_key, batch)
   certain = jax.nn.one_hot(batch.y, CLASSES)
-  generated = generated_losses(
-    network,
-    state,
-    noise_key,
-    jnp.concatenate([batch.x, dreams.x]),
-    jnp.concatenate([certain, dreams.labels]),
-  )
-  predicted = cross_entropies(network, state, batch.x, certain)
-  found = energies_of(network, state, dreams.x)
-  log_p = jax.nn.log_softmax(-found / TEMPERATURE)
-  distilled = -(TEMPERATURE**2) * jnp.sum(dreams.labels * log_p, axis=1)
-  losses = jnp.concatenate([predicted, distilled]) + generated
-  expected = losses[:SIZE].mean() / 2 + losses[SIZE:].mean() / 2
-  np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-5)
+  x = jnp.concatenate([batch.x, dreams.x])
+  labels = jnp.concatenate([certain, dreams.labels])
+
+  def loss(params: Any) -> jax.Array:
+    now = state._replace(params=params)
+    generated = generated_losses(network, now, noise_key, x, labels)
+    predicted = cross_entropies(network, now, batch.x, certain)
+    log_p = jax.nn.log_softmax(-energies_of(network, now, dreams.x) / TEMPERATURE)
+    distilled = -(TEMPERATURE**2) * jnp.sum(dreams.labels * log_p, axis=1)
+    losses = jnp.concatenate([predicted, distilled]) + generated
+    return losses[:SIZE].mean() / 3 + losses[SIZE:].mean() * 2 / 3
+
+  value, gradient = jax.jit(jax.value_and_grad(loss))(state.params)
+  np.testing.assert_allclose(metrics["loss"], value, rtol=1e-5)
+  moved = jax.tree.map(lambda p, g: p - 0.1 * g, state.params, gradient)
+  chex.assert_trees_all_close(after.params, moved, rtol=1e-4, atol=1e-6)
+
+
+def test_modes_of_classes_that_no_row_has_stay_where_they_are():
+  learner, _ = make()
+  state = first(learner)
+  after, _ = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
+  for name in ("mode_mean", "mode_log_variance"):
+    before, now = (s.params["feedback"][name] for s in (state, after))
+    np.testing.assert_array_equal(now[2:], before[2:])
+    assert (now[:2] != before[:2]).all()
+
+
+def test_the_divergence_has_a_gradient_where_a_weight_is_too_small_to_divide_by():
+  """The likeliest mode has next to no weight, the other next to no density."""
+  labels = jnp.array([[1.0, 1e-38]])
+  z = jnp.array([[30.0]])
+
+  def loss(means: jax.Array) -> jax.Array:
+    modes = Code(means, jnp.zeros((2, 1)))
+    made = Reconstruction(z, z, Code(z, jnp.zeros((1, 1))), modes)
+    return jnp.sum(divergences(made, labels))
+
+  assert np.isfinite(jax.grad(loss)(jnp.array([[0.0], [30.0]]))).all()
+
+
+def test_the_network_starts_from_the_run_s_own_key():
+  """Masks that are known by it (CIFAR-100's) depend on that."""
+  learner, network = make()
+  params, _ = network.init(jax.random.key(0))
+  chex.assert_trees_all_close(first(learner).params, params, rtol=1e-6)
+  config = default().network
+  config.update({"name": "sbc", "hidden": 5})
+  alone = networks.make(config, input_shape=(PIXELS,), num_classes=CLASSES)
+  own, _ = alone.init(jax.random.key(0))
+  chex.assert_trees_all_close(params["network"], own, rtol=1e-6)
 
 
 def test_gates_are_not_trained_and_the_old_copy_stays():

@@ -65,9 +65,10 @@ def test_cifar100(variant, data_dir, tmp_path):
   assert results["facts"]["parameters"] == 1024 * 8 + 8 + 8 * 8 + 8 + 8 + 1
 
 
-def test_features_of_a_frozen_trunk_can_be_dreamt(data_dir, tmp_path):
+@pytest.mark.parametrize("variants", ["bir,sbc,fixed,smoke", "bir,fixed,smoke"])
+def test_features_of_a_frozen_trunk_can_be_dreamt(variants, data_dir, tmp_path):
   config = make_config(
-    f"{CIFAR100}:bir,sbc,fixed,smoke",
+    f"{CIFAR100}:{variants}",
     data_dir,
     network__pretrained=str(data_dir / "trunk.npz"),
     **TINY,

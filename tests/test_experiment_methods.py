@@ -9,6 +9,7 @@ from ebmjax import cli, experiment
 from ebmjax.method_rules import PERIODIC
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
+from ebmjax.validation import resolve
 from tests.helpers import PERMUTED, SPLIT, TIMINGS, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -78,6 +79,23 @@ def test_all_tasks_at_once(variants, data_dir, tmp_path):
 def test_the_source_s_protocol(method, data_dir, tmp_path):
   results = run(f"{SPLIT}:{method},sbc,source,smoke", data_dir, tmp_path)
   assert results["config"]["optimiser"]["learning_rate"] == 1e-3
+
+
+@pytest.mark.parametrize(("file", "scenario"), [(SPLIT, "class"), (PERMUTED, "domain")])
+def test_gss_s_own_protocol_shows_a_thousand_images_a_task_once(file, scenario):
+  made = resolve(cli.load(f"{file}:gss_greedy,sbc,source"))
+  assert made.stream.iterations * made.stream.batch_size == 1000
+  assert (made.optimiser.name, made.network.init) == ("sgd", "xavier")
+  assert (made.stream.scenario, made.negatives) == (scenario, "all_classes")
+
+
+@pytest.mark.parametrize("setting", ["boundary_aware", "boundary_free", "joint"])
+@pytest.mark.parametrize("objective", ["contrastive", "likelihood"])
+def test_gss_on_the_energy_network_finds_negatives_for_single_rows(setting, objective):
+  made = cli.load(f"{SPLIT}:gss_greedy")
+  made.stream.setting, made.objective = setting, objective
+  one = (setting, objective) == ("boundary_aware", "contrastive")
+  assert resolve(made).negatives == ("one_of_task" if one else "all_seen")
 
 
 @pytest.mark.parametrize("network", ["ebm", "sbc"])

@@ -90,6 +90,8 @@ def test_cosines_are_those_of_the_whole_trees():
   expected = many @ one / np.linalg.norm(one) / np.linalg.norm(many, axis=1)
   np.testing.assert_allclose(cosines(mine, others), expected, rtol=1e-5)
   assert (cosines(jax.tree.map(np.zeros_like, mine), others) == 0).all()
+  vanishing = jax.tree.map(lambda leaf: (1e-25 * leaf).astype(np.float32), mine)
+  assert (np.abs(cosines(vanishing, others)) <= 1).all()
 
 
 def test_batches_fill_the_free_slots_and_no_more():
@@ -171,6 +173,24 @@ def test_likeness_is_the_greatest_cosine_to_the_stored_sets_gradients():
   np.testing.assert_allclose(whole, mine, rtol=1e-4, atol=1e-5)
 
 
+def test_of_several_directions_the_nearest_counts():
+  """Sets of one row each, in whatever order; empty sets count for nothing."""
+  learner, problem = make()
+  state = jax.jit(learner.init)(jax.random.key(0))
+  batch, old = batch_of(3, 1), batch_of(5, 3)
+  store = ScoredStore(old.x, old.y, jnp.zeros(3), jnp.int32(3))
+  mine = flat_gradient(problem, state, batch)
+  found = []
+  for x, y in zip(old.x, old.y, strict=True):
+    other = flat_gradient(problem, state, batch._replace(x=x[None], y=y[None]))
+    found.append(mine @ other / np.linalg.norm(mine) / np.linalg.norm(other))
+  assert max(found) - np.mean(found) > 0.05
+  for directions in (3, 5):
+    rows, whole = found_alike(problem, state, store, batch, directions)
+    np.testing.assert_allclose(rows, [max(found)], rtol=1e-4)
+    np.testing.assert_allclose(whole, max(found), rtol=1e-4)
+
+
 def test_to_an_empty_store_nothing_is_alike():
   learner, problem = make()
   state = jax.jit(learner.init)(jax.random.key(0))
@@ -211,6 +231,29 @@ def test_a_later_step_descends_on_stored_rows_too():
   ):
     np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6)
   assert np.isfinite(metrics["loss"])
+
+
+@pytest.mark.parametrize(("stored", "orders"), [(2, ((0, 1), (1, 0))), (1, ((0, 0),))])
+def test_each_repeat_has_other_stored_rows_while_there_are_any(stored, orders):
+  """Batches of one row: on it, on a stored one, on it, on the other or the same."""
+  learner, problem = make(repeats=2, budget=stored)
+  state = jax.jit(learner.init)(jax.random.key(0))
+  batch, old = batch_of(0, 1), batch_of(5, stored)
+  state = state._replace(
+    own=ScoredStore(old.x, old.y, jnp.zeros(stored), jnp.int32(stored))
+  )
+  after, _ = jax.jit(learner.step)(state, jax.random.key(1), batch)
+  got, unravel = ravel_pytree(after.params)
+  distances = []
+  for order in orders:
+    flat = ravel_pytree(state.params)[0]
+    for row in order:
+      for x, y in ((batch.x, batch.y), (old.x[row : row + 1], old.y[row : row + 1])):
+        now = state._replace(params=unravel(flat))
+        shown = batch._replace(x=x, y=y)
+        flat = flat - 0.1 * flat_gradient(problem, now, shown)
+    distances.append(float(jnp.abs(got - flat).max()))
+  assert min(distances) < 1e-5
 
 
 def test_an_empty_store_leaves_the_optimiser_s_moments_alone():

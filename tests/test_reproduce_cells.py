@@ -127,7 +127,9 @@ def test_figures_of_other_studies_have_those_studies_protocols():
   on_cifar100 = [cell for cell in RUNNABLE if cell.dataset == "cifar100"]
   convs = {commands.load(cell.chosen).network.conv for cell in on_cifar100}
   assert convs == {"fixed_statistics"}
-  assert all("fixed" in protocols.deviations(cell.id)[0] for cell in on_cifar100)
+  for cell in on_cifar100:  # brain-inspired replay's authors fix them, too
+    told = any("fixed" in words for words in protocols.deviations(cell.id))
+    assert told == (cell.method != "bir")
 
 
 def test_what_is_runnable_follows_the_registry(monkeypatch):

@@ -46,6 +46,7 @@ from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 PIXELS_BEHIND_FEATURES = 3072  # of a CIFAR image
 _DREAM, _NOISE = 2, 4  # uses of a step's key apart from the loss's and the tracking's
+_FEEDBACK = 2  # a use of the first key apart from the network's
 
 
 class Old(NamedTuple):
@@ -127,8 +128,8 @@ def with_feedback(
   """Returns the network with the feedback's variables beside its own."""
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
-    own_key, feedback_key = jax.random.split(key)
-    params, model_state = network.init(own_key)
+    feedback_key = jax.random.fold_in(key, _FEEDBACK)
+    params, model_state = network.init(key)  # the very key: masks may be known by it
     x = jnp.zeros((1, *row.shape), row.dtype)
     features = network.features(params, model_state, x)
     labels = jnp.zeros((1, network.num_classes))

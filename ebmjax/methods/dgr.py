@@ -8,9 +8,10 @@ labels, y~ = argmin of E_old(x~, y) over the classes it had seen. Then, at task 
     L = 1/t L(x, y) + (1 - 1/t) L(x~, y~)        of the network,
     V = 1/t ELBO(x) + (1 - 1/t) ELBO(x~)         of the generator,
 
-each mean over its rows, and each with an Adam of its own. The objective is the given
-one, over all classes seen so far, so that energy networks can dream, too. At a boundary
-both are copied. The first task is plain training.
+each mean over its rows, and each with an optimiser of its own. The objective is the
+given one, so that energy networks can dream, too: what it draws of a task's classes is
+drawn of all classes seen so far, what it draws of the batch's labels of both halves'.
+At a boundary both are copied. The first task is plain training.
 
 Deviation: dreamt pixels are rounded to whole numbers of 255, as stored images are.
 
@@ -32,6 +33,8 @@ from ebmjax.methods._replay import joint, row_weights, weighted_learner
 from ebmjax.networks.vae import VariationalAutoencoder, elbo_losses
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
+_GENERATOR = 2  # a use of the first key apart from the network's
+
 
 class Dreamer(NamedTuple):
   """A network and a generator as they were at the last boundary."""
@@ -52,8 +55,8 @@ class GenerativeState(NamedTuple):
 
   @property
   def params(self) -> PyTree:
-    """Returns the network's parameters."""
-    return self.solver.params
+    """Returns all that is trained."""
+    return {"network": self.solver.params, "generator": self.generator}
 
 
 def dgr(problem: Problem, config: Any) -> Learner:
@@ -64,8 +67,8 @@ def dgr(problem: Problem, config: Any) -> Learner:
   vae = VariationalAutoencoder(pixels, config.generator_hidden, config.latent)
 
   def init(key: Array) -> GenerativeState:
-    solver_key, generator_key = jax.random.split(key)
-    first = solver.init(solver_key)
+    generator_key = jax.random.fold_in(key, _GENERATOR)
+    first = solver.init(key)  # the very key: weights may be known by it
     shapes = (jnp.zeros((1, pixels)), jnp.zeros((1, config.latent)))
     generator = vae.init(generator_key, *shapes)
     nothing = jnp.zeros(network.num_classes, bool)

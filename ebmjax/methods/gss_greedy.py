@@ -2,9 +2,9 @@ r"""GSS-Greedy: the stored rows are those whose gradients point different ways.
 
 Aljundi et al. (2019), gradient-based sample selection, the greedy form. It knows no
 tasks. A step goes over its batch of B rows `repeats` times; each time it descends on
-the batch, then on B rows of the store (disjoint ones, each time others). Afterwards, at
-the new weights, it decides what to store, by the cosine to G_r, the gradients of up to
-`directions` disjoint sets of B stored rows:
+the batch, then on B rows of the store (each time others, while there are any). After
+that, at the new weights, it decides what to store, by the cosine to G_r, the gradients
+of up to `directions` disjoint sets of B stored rows:
 
     s_i = max_r cos(g_i, G_r)  of each row of the batch,  s = max_r cos(g, G_r)  of all
 
@@ -71,7 +71,7 @@ def gss_greedy(problem: Problem, config: Any) -> Learner:
   ) -> tuple[GradientState, dict[str, Array]]:
     size, store = batch.y.shape[0], state.own
     draw_key, repeat_key, select_key = jax.random.split(key, 3)
-    old = _sets(draw_key, store, config.repeats, size)
+    old = _in_turn(_sets(draw_key, store, config.repeats, size))
 
     def repeat(state: GradientState, inputs: Any) -> tuple[GradientState, Array]:
       (new_key, old_key), drawn = inputs
@@ -139,7 +139,10 @@ def cosines(mine: PyTree, others: PyTree) -> Array:
   """Returns [R]: the cosines of a tree to R trees, whose leaves have an axis R more."""
   dots = jax.vmap(optax.tree.vdot, in_axes=(None, 0))(mine, others)
   lengths = jax.vmap(optax.tree.norm)(others) * optax.tree.norm(mine)
-  return dots / jnp.maximum(lengths, jnp.finfo(dots.dtype).tiny)
+  # Squares of a vanishing gradient round to nothing, products with it need not.
+  tiny = jnp.finfo(dots.dtype).tiny
+  found = jnp.where(lengths > tiny, dots / jnp.maximum(lengths, tiny), 0)
+  return jnp.clip(found, -1, 1)
 
 
 def offer(
@@ -182,6 +185,13 @@ def _sets(key: Array, store: ScoredStore, number: int, size: int) -> Drawn:
   """Returns disjoint sets of stored rows: every leaf is [number, size, ...]."""
   drawn = buffers.draw(key, store, number * size)
   return jax.tree.map(lambda leaf: leaf.reshape(number, size, *leaf.shape[1:]), drawn)
+
+
+def _in_turn(sets: Drawn) -> Drawn:
+  """Returns as many sets, those with a row over and over in the place of the others."""
+  filled = jnp.sum(sets.valid.any(axis=1))
+  place = jnp.arange(sets.valid.shape[0]) % jnp.maximum(filled, 1)
+  return jax.tree.map(lambda leaf: leaf[place], sets)
 
 
 def _mean(losses: Array, valid: Array) -> Array:

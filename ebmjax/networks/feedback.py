@@ -68,7 +68,10 @@ def divergences(made: Reconstruction, labels: Array) -> Array:
   z, modes = made.z[:, None, :], made.modes
   of_row = _log_normal(z, made.code.mean[:, None, :], made.code.log_variance[:, None])
   of_class = _log_normal(z, modes.mean[None], modes.log_variance[None])
-  return of_row[:, 0] - jax.nn.logsumexp(of_class, axis=1, b=labels)
+  # Logarithms, for a weight may be too small to divide by.
+  weights = jnp.log(jnp.maximum(labels, jnp.finfo(labels.dtype).tiny))
+  mixture = jax.nn.logsumexp(of_class + weights, axis=1, where=labels > 0)
+  return of_row[:, 0] - mixture
 
 
 def _log_normal(z: Array, mean: Array, log_variance: Array) -> Array:

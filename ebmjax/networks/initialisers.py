@@ -8,7 +8,7 @@ from flax import linen as nn
 from jax import Array
 
 # pytorch_seed: the very numbers that PyTorch draws for the run's seed (`seeded.py`).
-INITS = ("pytorch", "pytorch_seed", "flax")
+INITS = ("pytorch", "pytorch_seed", "flax", "xavier")
 
 Initialiser = Callable[..., Array]
 
@@ -17,13 +17,15 @@ def kernel(init: str) -> Initialiser:
   """Returns the initialiser of a kernel [fan_in, fan_out]."""
   if init == "flax":
     return nn.initializers.lecun_normal()
+  if init == "xavier":
+    return nn.initializers.xavier_uniform()
   # Uniform in +-1/sqrt(fan_in): a variance of 1/3 of LeCun's.
   return nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
 
 
 def bias(init: str, fan_in: int) -> Initialiser:
   """Returns the initialiser of the bias beside a kernel of `fan_in` inputs."""
-  if init == "flax":
+  if init in ("flax", "xavier"):
     return nn.initializers.zeros
   bound = fan_in**-0.5
 
