@@ -165,6 +165,17 @@ def test_the_command_of_a_run_makes_the_same_configuration(changes):
     assert identity(recorded(config.to_dict())) == identity(flat)
 
 
+@pytest.mark.parametrize(
+  "chosen",
+  ["configs/pretrain_cifar10.py", "configs/permmnist.py:gss_greedy,sbc,source"],
+)
+def test_the_command_of_a_run_is_its_shortest(chosen):
+  """Without `sbc`, which the one does not know, and `domain`, which the other has."""
+  flat = recorded(commands.load(chosen).to_dict())
+  assert not flat["network.pretrained"]
+  assert commands.describe(flat) == chosen
+
+
 def test_a_stored_configuration_is_the_run_s_again():
   flat = recorded(commands.load(CELLS[EBM].chosen).to_dict())
   assert recorded(nested(flat)) == flat

@@ -24,6 +24,7 @@ _FILES = {
   ("split", "noise", True): "configs/capacity.py",
   ("split", "cifar10", True): "configs/capacity.py",
 }
+_PRETRAINING = "configs/pretrain_cifar10.py"  # of CIFAR-100's trunk on CIFAR-10
 # Variants that no single key tells: those that come nearest are taken.
 _TASKS = ("tasks5", "tasks20", "tasks50")
 _CONDITIONINGS = ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm2")
@@ -38,6 +39,7 @@ _GUESSED: dict[str, tuple[tuple[str, ...], ...]] = {
     ("", "source"),
   ),
   "configs/capacity.py": (("", "medium", "large"), ("", "cifar10")),
+  _PRETRAINING: (),
 }
 
 
@@ -51,7 +53,7 @@ def root() -> Path:
 def load(chosen: str) -> ConfigDict:
   """Returns the resolved configuration of FILE[:variants], a file under `root`."""
   config = cli.load(str(root() / chosen))
-  if config.network.trunk == "conv5":
+  if config.network.trunk == "conv5" and config.network.conv != "finetune":
     config.network.pretrained = WEIGHTS
   return resolve(config)
 
@@ -82,14 +84,13 @@ def short_name(chosen: str) -> str:
 def describe(flat: Mapping[str, Any]) -> str:
   """Returns FILE[:variants] and the flags that a run of this configuration needs."""
   flat = json.loads(identity(flat))
-  key = (flat["stream.name"], flat["data.name"], flat["data.memorise"])
-  file = _FILES.get(key)
+  file = _file(flat)
   if file is None:
     return "a configuration file of the user's own"
-  plain = _plain_variants(flat)
+  plain = [] if file == _PRETRAINING else _plain_variants(flat)
   best: tuple[int, str, list[str]] | None = None
-  for guessed in itertools.product(*_GUESSED[file]):
-    names = ",".join(name for name in [*plain, *guessed, *_scenario(flat)] if name)
+  for guessed in itertools.product(*_GUESSED[file], _scenarios(flat)):
+    names = ",".join(name for name in [*plain, *guessed] if name)
     chosen = f"{file}:{names}" if names else file
     try:
       own = json.loads(identity_of(chosen))
@@ -109,6 +110,13 @@ def describe(flat: Mapping[str, Any]) -> str:
   return " ".join([best[1], *best[2]])
 
 
+def _file(flat: Mapping[str, Any]) -> str | None:
+  if (flat["data.name"], flat["network.trunk"]) == ("cifar10", "conv5"):
+    return _PRETRAINING
+  key = (flat["stream.name"], flat["data.name"], flat["data.memorise"])
+  return _FILES.get(key)
+
+
 def _plain_variants(flat: Mapping[str, Any]) -> list[str]:
   """Returns the variants that single keys tell, in the usual order."""
   sbc, objective = flat["network.name"] == "sbc", flat["objective"]
@@ -120,8 +128,9 @@ def _plain_variants(flat: Mapping[str, Any]) -> list[str]:
   return names + (["sbc"] if sbc else [])
 
 
-def _scenario(flat: Mapping[str, Any]) -> list[str]:
-  return ["domain"] if flat["stream.scenario"] == "domain" else []
+def _scenarios(flat: Mapping[str, Any]) -> tuple[str, ...]:
+  """Returns the variants to try; a `source` may be domain-incremental by itself."""
+  return ("", "domain") if flat["stream.scenario"] == "domain" else ("",)
 
 
 def _text(value: Any) -> str:
