@@ -24,12 +24,12 @@ al. 2022): mean over tasks of the final accuracy, candidates being all 100 label
 
 `:source` after a baseline takes its authors' own number of iterations (5,000 a task,
 where the published figures come from; of `gss_greedy` its whole protocol, which is
-domain-incremental); `:joint` shows all tasks at once. Baselines run
-on the EBM, too: leave `sbc` out. There is no published MAS.
+domain-incremental); `:joint` shows all tasks at once. Baselines run on the EBM, too:
+leave `sbc` out. There is no published MAS.
 
 Time: about two minutes a seed with boundaries on two CPU cores, twelve without; with a
-generator (`dgr`, `bir`) some eight times as much. The
-paper's seeds: --config.seeds=10 with boundaries, 5 without. `:smoke` shrinks any of
+generator (`dgr`, `bir`; not measured) eight times the classifier's, by their products.
+The paper's seeds: --config.seeds=10 with boundaries, 5 without. `:smoke` shrinks any of
 them to seconds; its score means nothing.
 """
 

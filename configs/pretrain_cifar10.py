@@ -7,9 +7,9 @@ images and flips. Then the trunk is written to a file for config.network.pretrai
   python -m ebmjax.main --config=configs/pretrain_cifar10.py --workdir=runs/pretrain
   python -m ebmjax.export runs/pretrain trunk.npz
 
-Measured: 81.8 % of the test images with seed 0, reached within 70 epochs. A step takes
-about 0.16 s of one CPU core, the whole some two hours. The published weights (an npz
-file in PyTorch's layout) can be used in place of these.
+Measured: 81.8 % of the test images with seed 0, reached within 70 epochs. On one
+CPU core, beside other work, it took 2 h 9 min. The published weights (an npz file in
+PyTorch's layout) can be used in place of these.
 """
 
 from ml_collections import ConfigDict

@@ -30,7 +30,7 @@ SI and 68.6 for MAS there; `:joint` shows all tasks at once. Baselines run on th
 too: leave `sbc` out.
 
 Time: about a quarter of a minute a seed on two CPU cores, with a generator (`dgr`,
-`bir`) some four minutes on one. The paper's seeds:
+`bir`) some five minutes on one. The paper's seeds:
 --config.seeds=10 with boundaries, 5 without. `:smoke` shrinks any of them to seconds;
 its score means nothing.
 """

@@ -45,17 +45,11 @@ def of_setting(config: ConfigDict) -> list[Rule]:
 def of_method(config: ConfigDict) -> list[Rule]:
   """Returns the rules of what a method can be run with."""
   method, every = config.method.name, config.method.consolidate_every
-  owners = _owners(config)
   return [
     (
       every > 0 and method not in PERIODIC,
       f"config.method.consolidate_every={every} means nothing to "
       f"config.method.name={method!r}; set it to 0.",
-    ),
-    (
-      method == "icarl" and config.network.name != "sbc",
-      "config.method.name='icarl' trains sigmoid outputs of a classifier, not "
-      f"config.network.name={config.network.name!r}; use 'sbc'.",
     ),
     (
       method in MIXING and config.stream.scenario == "task",
@@ -75,23 +69,32 @@ def of_method(config: ConfigDict) -> list[Rule]:
       f"config.negatives={config.negatives!r} looks for others in the batch; use "
       "'all_seen', and another objective than 'joint_pairs'.",
     ),
+    *_of_icarl(config),
+    *_of_stores(config),
+    *_of_generators(config),
+  ]
+
+
+def _of_icarl(config: ConfigDict) -> list[Rule]:
+  method = config.method.name
+  return [
     (
-      method == "dgr" and len(data.DATASETS[config.data.name].image_shape) != 2,
-      "config.method.name='dgr' generates grey images, not those of "
-      f"config.data.name={config.data.name!r}; use 'er' there.",
-    ),
-    (
-      method == "bir" and not _has_rows(config.network),
-      "config.method.name='bir' generates rows of grey pixels or the features of a "
-      f"frozen trunk, not inputs of config.network.trunk={config.network.trunk!r} with "
-      f"config.network.conv={config.network.conv!r}; on CIFAR-100 set "
-      "config.network.conv='fixed_statistics'.",
+      method == "icarl" and config.network.name != "sbc",
+      "config.method.name='icarl' trains sigmoid outputs of a classifier, not "
+      f"config.network.name={config.network.name!r}; use 'sbc'.",
     ),
     (
       method == "icarl" and config.objective != "ce",
       "config.method.name='icarl' has an objective of its own, in the place of "
       f"config.objective={config.objective!r}; use 'ce'.",
     ),
+  ]
+
+
+def _of_stores(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of budgets that tasks or classes share."""
+  method, owners = config.method.name, _owners(config)
+  return [
     (
       method in ("er", "icarl") and config.method.budget < owners,
       f"config.method.budget={config.method.budget} is less than an image for each of "
@@ -103,6 +106,25 @@ def of_method(config: ConfigDict) -> list[Rule]:
       f"config.method.name={method!r} keeps images of each class, and with "
       "config.stream.scenario='domain' every task has all of them; use 'class', or "
       "for replay config.method.quota='task'.",
+    ),
+  ]
+
+
+def _of_generators(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of what can be generated."""
+  method = config.method.name
+  return [
+    (
+      method == "dgr" and len(data.DATASETS[config.data.name].image_shape) != 2,
+      "config.method.name='dgr' generates grey images, not those of "
+      f"config.data.name={config.data.name!r}; use 'er' there.",
+    ),
+    (
+      method == "bir" and not _has_rows(config.network),
+      "config.method.name='bir' generates rows of grey pixels or the features of a "
+      f"frozen trunk, not inputs of config.network.trunk={config.network.trunk!r} with "
+      f"config.network.conv={config.network.conv!r}; on CIFAR-100 set "
+      "config.network.conv='fixed_statistics'.",
     ),
   ]
 

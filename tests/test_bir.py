@@ -24,7 +24,14 @@ from ebmjax.methods.bir import (
 from ebmjax.networks.feedback import Feedback, Reconstruction, divergences
 from ebmjax.networks.vae import Code
 from ebmjax.types import Batch, Learner, Network, Problem
-from tests.two_tasks import CLASSES, PIXELS, SIZE, batch_of, end_of
+from tests.two_tasks import (
+  CLASSES,
+  PIXELS,
+  SIZE,
+  after_first_task,
+  batch_of,
+  in_third_task,
+)
 
 HIDDEN, LATENT = 20, 3
 TEMPERATURE = 2.0
@@ -47,11 +54,6 @@ def make(dtype: Any = jnp.uint8) -> tuple[Learner, Network]:
 
 def first(learner: Learner) -> Any:
   return jax.jit(learner.init)(jax.random.key(0))
-
-
-def after_first_task(learner: Learner) -> Any:
-  state, _ = jax.jit(learner.step)(first(learner), jax.random.key(1), batch_of(0))
-  return learner.consolidate(state, jax.random.key(2), end_of(0))
 
 
 @cache
@@ -203,11 +205,8 @@ def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
   The dreams are those of the boundary: a step has been taken since then.
   """
   learner, network = make()
-  step, state = jax.jit(learner.step), after_first_task(learner)
-  state, _ = step(state, jax.random.key(3), batch_of(1))
-  batch = batch_of(1)._replace(task=jnp.full(SIZE, 2, jnp.int32))
-  key = jax.random.key(7)
-  after, metrics = step(state, key, batch)
+  (state, batch), key = in_third_task(learner), jax.random.key(7)
+  after, metrics = jax.jit(learner.step)(state, key, batch)
   dream_key, noise_key = (jax.random.fold_in(key, use) for use in (2, 4))
   dreams = dreams_of(network, state.own, dream_key, batch)
   certain = jax.nn.one_hot(batch.y, CLASSES)

@@ -18,7 +18,15 @@ from ebmjax.methods.dgr import Dreamer, dgr, dream
 from ebmjax.methods.finetune import finetune
 from ebmjax.networks.vae import Code, VariationalAutoencoder, elbo_losses
 from ebmjax.types import Batch, Learner, Network, Problem, num_params
-from tests.two_tasks import CLASSES, PIXELS, SIZE, batch_of, end_of
+from tests.two_tasks import (
+  CLASSES,
+  PIXELS,
+  SIZE,
+  after_first_task,
+  batch_of,
+  end_of,
+  in_third_task,
+)
 
 HIDDEN, LATENT = 7, 3
 RATE = 0.1
@@ -36,12 +44,6 @@ def make(network_name: str = "sbc", tx: Any = None) -> tuple[Learner, Problem]:
   objective = objectives.make("ce", "all_seen")
   problem = Problem(network, objective, tx or optax.sgd(RATE), row, 2)
   return dgr(problem, config.method), problem
-
-
-def after_first_task(learner: Learner) -> Any:
-  state = jax.jit(learner.init)(jax.random.key(0))
-  state, _ = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
-  return learner.consolidate(state, jax.random.key(2), end_of(0))
 
 
 @cache
@@ -111,11 +113,8 @@ def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
   The dreams are those of the boundary: a step has been taken since then.
   """
   learner, problem = make()
-  step, state = jax.jit(learner.step), after_first_task(learner)
-  state, _ = step(state, jax.random.key(3), batch_of(1))
-  batch = batch_of(1)._replace(task=jnp.full(SIZE, 2, jnp.int32))
-  key = jax.random.key(7)
-  after, metrics = step(state, key, batch)
+  (state, batch), key = in_third_task(learner), jax.random.key(7)
+  after, metrics = jax.jit(learner.step)(state, key, batch)
   dream_key, _, generator_key = jax.random.split(key, 3)
   drawn = dreams(problem, state, dream_key, batch)
   x = jnp.concatenate([batch.x, drawn.x])

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ebmjax.types import Batch, TaskView
+from ebmjax.types import Batch, Learner, TaskView
 
 PIXELS, CLASSES, SIZE = 6, 4, 8
 
@@ -29,3 +30,20 @@ def end_of(task: int) -> TaskView:
   return TaskView(
     batch.x, batch.y, jnp.zeros(0, int), rows, rows >= 0, jnp.int32(task), batch.seen
   )
+
+
+def after_first_task(learner: Learner) -> Any:
+  """Returns the learner's state when it has seen one batch and the task has ended."""
+  state = jax.jit(learner.init)(jax.random.key(0))
+  state, _ = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
+  return learner.consolidate(state, jax.random.key(2), end_of(0))
+
+
+def in_third_task(learner: Learner) -> tuple[Any, Batch]:
+  """Returns a state that has moved on since the boundary, and a third task's batch.
+
+  What is copied at a boundary then differs from what is trained, and 1/t from 1 - 1/t.
+  """
+  state = after_first_task(learner)
+  state, _ = jax.jit(learner.step)(state, jax.random.key(3), batch_of(1))
+  return state, batch_of(1)._replace(task=jnp.full(SIZE, 2, jnp.int32))

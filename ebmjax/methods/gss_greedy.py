@@ -60,8 +60,7 @@ def gss_greedy(problem: Problem, config: Any) -> Learner:
   def descend(
     state: GradientState, key: Array, batch: Batch, valid: Array
   ) -> tuple[GradientState, Array]:
-    weights = valid / jnp.maximum(jnp.sum(valid), 1)
-    moved, metrics = plain.step(state._replace(own=weights), key, batch)
+    moved, metrics = plain.step(state._replace(own=_shares(valid)), key, batch)
     any_row = jnp.any(valid)  # no row, no step, whatever the optimiser's moments say
     chosen = partial(jnp.where, any_row)
     return jax.tree.map(chosen, moved._replace(own=state.own), state), metrics["loss"]
@@ -112,7 +111,8 @@ def likeness(
 
   def gradient(key: Array, rows: Batch, valid: Array) -> PyTree:
     def loss(params: PyTree) -> Array:
-      return _mean(row_losses(params, state.model_state, key, rows)[0], valid)
+      losses, _ = row_losses(params, state.model_state, key, rows)
+      return jnp.sum(_shares(valid) * losses)
 
     return jax.grad(loss)(state.params)
 
@@ -194,6 +194,6 @@ def _in_turn(sets: Drawn) -> Drawn:
   return jax.tree.map(lambda leaf: leaf[place], sets)
 
 
-def _mean(losses: Array, valid: Array) -> Array:
-  """Returns the mean of the valid losses, 0 if there is none."""
-  return jnp.sum(jnp.where(valid, losses, 0)) / jnp.maximum(jnp.sum(valid), 1)
+def _shares(valid: Array) -> Array:
+  """Returns the weights [B] of a mean over the valid rows, all 0 if there is none."""
+  return valid / jnp.maximum(jnp.sum(valid), 1)
