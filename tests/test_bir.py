@@ -15,12 +15,12 @@ from ebmjax.config import default
 from ebmjax.methods._gradient import all_energies
 from ebmjax.methods.bir import (
   Dreams,
-  Old,
   bir,
   dream,
   generator_losses,
   with_feedback,
 )
+from ebmjax.methods.lwf import Old
 from ebmjax.networks.feedback import Feedback, Reconstruction, divergences
 from ebmjax.networks.vae import Code
 from ebmjax.types import Batch, Learner, Network, Problem

@@ -40,21 +40,13 @@ from ebmjax.methods._gradient import (
   gradient_learner,
 )
 from ebmjax.methods._replay import row_weights
-from ebmjax.methods.lwf import among, distil
+from ebmjax.methods.lwf import Old, among, distil
 from ebmjax.networks.feedback import Feedback, divergences
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 PIXELS_BEHIND_FEATURES = 3072  # of a CIFAR image
 _DREAM, _NOISE = 2, 4  # uses of a step's key apart from the loss's and the tracking's
 _FEEDBACK = 2  # a use of the first key apart from the network's
-
-
-class Old(NamedTuple):
-  """The network and its feedback as they were at the last boundary."""
-
-  params: PyTree
-  model_state: PyTree
-  classes: Array  # [C] bool, seen until then; none during the first task
 
 
 class Dreams(NamedTuple):

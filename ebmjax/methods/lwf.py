@@ -37,7 +37,9 @@ from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 DISTILLATIONS = ("sum", "mean")
 
 
-class _Old(NamedTuple):
+class Old(NamedTuple):
+  """A network as it was when it was last kept."""
+
   params: PyTree
   model_state: PyTree
   classes: Array  # [C] bool, seen when it was kept; none before the first time
@@ -47,10 +49,10 @@ def lwf(problem: Problem, config: Any) -> Learner:
   """Returns LwF, at boundaries or every `config.consolidate_every` steps."""
   network, every = problem.network, config.consolidate_every
 
-  def init(params: PyTree, model_state: PyTree) -> _Old:
-    return _Old(params, model_state, jnp.zeros(network.num_classes, bool))
+  def init(params: PyTree, model_state: PyTree) -> Old:
+    return Old(params, model_state, jnp.zeros(network.num_classes, bool))
 
-  def distilled(old: _Old, energies: Array, batch: Batch) -> Array:
+  def distilled(old: Old, energies: Array, batch: Batch) -> Array:
     """Returns KD []."""
     # Without boundaries, what counts as seen may fall back behind the old classes.
     seen = batch.seen | old.classes
@@ -59,13 +61,13 @@ def lwf(problem: Problem, config: Any) -> Learner:
     share = 1 / jnp.sum(seen) if config.distillation == "mean" else 1.0
     return share * jnp.mean(losses)
 
-  def task_weight(old: _Old, batch: Batch) -> Array:
+  def task_weight(old: Old, batch: Batch) -> Array:
     """Returns [], what the task's own loss weighs."""
     weight = 0.5 if every else 1 / jnp.maximum(batch.task[0] + 1, 1)
     return jnp.where(jnp.any(old.classes), weight, 1.0)
 
   def loss(
-    old: _Old,
+    old: Old,
     row_losses: RowLosses,
     params: PyTree,
     model_state: PyTree,
@@ -86,16 +88,16 @@ def lwf(problem: Problem, config: Any) -> Learner:
     kept = distilled(old, energies, batch)
     return weight * jnp.mean(losses) + (1 - weight) * kept, model_state
 
-  def track(old: _Old, move: Move, key: Array, batch: Batch) -> _Old:
+  def track(old: Old, move: Move, key: Array, batch: Batch) -> Old:
     del key
-    new = _Old(move.after, move.model_state, old.classes | batch.seen)
+    new = Old(move.after, move.model_state, old.classes | batch.seen)
     return lax.cond(is_due(batch.step, every), lambda: new, lambda: old)
 
   def consolidate(
-    old: _Old, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> _Old:
+    old: Old, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> Old:
     del old, key
-    return _Old(params, model_state, view.seen)
+    return Old(params, model_state, view.seen)
 
   if every:
     return gradient_learner(problem, Addition(init, loss, track))
