@@ -68,6 +68,7 @@ _METHODS: base.Settings = {
   "er": {"budget": 1000},
   "gss_greedy": {"budget": 300, "repeats": 3},
   "icarl": {"budget": 2000},
+  "ctn": {"budget": 250, "strength": 100.0, "temperature": 5.0, "repeats": 2},
   "dgr": {"generator_hidden": 400},
   "bir": {"generator_hidden": 400, "gate_off": 0.1},
 }

@@ -81,7 +81,8 @@ def _of_network(config: ConfigDict) -> list[Rule]:
       config.network.init == "pytorch_seed" and not _has_seeded_weights(config),
       "config.network.init='pytorch_seed' knows the released code's MNIST networks "
       "alone (config.network.trunk='none', embedding='learned', at most two gated "
-      "layers, at least 16 hidden units); use 'pytorch', the same distribution.",
+      "layers, no context, at least 16 hidden units); use 'pytorch', the same "
+      "distribution.",
     ),
   ]
 
@@ -98,7 +99,7 @@ def _has_seeded_weights(config: ConfigDict) -> bool:
   network = config.network
   plain = network.trunk == "none" and network.hidden >= 16
   gated = network.embedding == "learned" and network.gated_layers <= 2
-  return plain and (gated or network.name == "sbc")
+  return plain and (gated or network.name == "sbc") and not network.context
 
 
 def _of_data(config: ConfigDict) -> list[Rule]:

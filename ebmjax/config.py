@@ -48,24 +48,28 @@ _NETWORK = {
   "gate": "l2",
   "embedding": "learned",
   "skip": True,
+  "context": 0,  # CTN: numbers that stand for a task; 0: tasks are not told apart
   "init": "pytorch",  # pytorch_seed: what PyTorch draws for each seed; flax; xavier
 }
 _METHOD = {
   "name": "finetune",
   "consolidate_every": 0,  # steps; 0: at task boundaries
-  "strength": 1.0,  # EWC, Online EWC, SI, MAS: weight of the pull to old weights
+  # EWC, Online EWC, SI, MAS: of the pull to old weights; CTN: to what was said of rows
+  "strength": 1.0,
   "decay": 1.0,  # Online EWC: what is left of the old importance
   "fisher": "argmax",  # EWC: whose label's likelihood; see importance.py
   "fisher_samples": 0,  # EWC: images of a task to estimate on; 0: all
   "damping": 0.1,  # SI: added to the squared path
   "path_gradient": "total",  # SI: of the whole loss, or of the task's alone
   "importance": "batch",  # MAS: of the mean output of a batch, or per_row
-  "temperature": 2.0,  # LwF, iCaRL, BI-R: softens the old network's outputs
+  "temperature": 2.0,  # LwF, iCaRL, BI-R, CTN: softens the old network's outputs
   "distillation": "sum",  # LwF: over classes, or their mean
-  "budget": 1000,  # ER, GSS, iCaRL: stored images in all
+  "budget": 1000,  # ER, GSS, iCaRL, CTN: stored images in all
   "quota": "task",  # ER: what shares the budget equally, task or class
   "replay_weights": "by_task",  # ER: 1/t and 1-1/t; or mean, sum
-  "repeats": 3,  # GSS: times a step goes over its batch
+  "repeats": 3,  # GSS, CTN: times a step goes over its batch
+  "inner_steps": 2,  # CTN: each time, descents of the base to one of the context
+  "context_rate": 0.1,  # CTN: the context's learning rate
   "directions": 10,  # GSS: gradients of stored rows to compare with
   "generator_hidden": 400,  # DGR, BI-R: units of the generator's layers
   "latent": 100,  # DGR, BI-R: numbers of a generated image's code

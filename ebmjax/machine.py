@@ -88,6 +88,7 @@ def make_learner(
     config.network,
     input_shape=row.shape,
     num_classes=classes.shape[1],
+    num_tasks=classes.shape[0],
     normalise=_normalise(config),
     init_keys=keys,
     max_labels=_max_labels(config, classes),

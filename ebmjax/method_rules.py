@@ -5,7 +5,13 @@ from ml_collections import ConfigDict
 from ebmjax import data
 
 Rule = tuple[bool, str]  # whether it is broken, and what is said then
-AT_BOUNDARIES = ("ewc", "icarl", "dgr", "bir")  # methods that consolidate there alone
+AT_BOUNDARIES = (
+  "ewc",
+  "icarl",
+  "ctn",
+  "dgr",
+  "bir",
+)  # methods that consolidate there alone
 # Methods that show several tasks in a step.
 MIXING = ("er", "gss_greedy", "icarl", "dgr", "bir")
 # Negatives that a row finds among the other rows of its batch.
@@ -69,13 +75,15 @@ def of_method(config: ConfigDict) -> list[Rule]:
       f"config.negatives={config.negatives!r} looks for others in the batch; use "
       "'all_seen', and another objective than 'joint_pairs'.",
     ),
-    *_of_icarl(config),
+    *_of_own_objectives(config),
+    *_of_contexts(config),
     *_of_stores(config),
     *_of_generators(config),
   ]
 
 
-def _of_icarl(config: ConfigDict) -> list[Rule]:
+def _of_own_objectives(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of methods that train a classifier in a way of their own."""
   method = config.method.name
   return [
     (
@@ -84,9 +92,33 @@ def _of_icarl(config: ConfigDict) -> list[Rule]:
       f"config.network.name={config.network.name!r}; use 'sbc'.",
     ),
     (
-      method == "icarl" and config.objective != "ce",
-      "config.method.name='icarl' has an objective of its own, in the place of "
+      method in ("icarl", "ctn") and config.objective != "ce",
+      f"config.method.name={method!r} has an objective of its own, in the place of "
       f"config.objective={config.objective!r}; use 'ce'.",
+    ),
+  ]
+
+
+def _of_contexts(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of a network whose features the task transforms."""
+  network, scenario = config.network, config.stream.scenario
+  given = f"config.network.context={network.context}"
+  return [
+    (
+      config.method.name == "ctn" and not network.context,
+      "config.method.name='ctn' needs a network with contexts of tasks; set "
+      "config.network.context, for example to 16.",
+    ),
+    (
+      network.context > 0 and (network.name != "sbc" or not _has_rows(network)),
+      f"{given} transforms a classifier's features of rows, not config.network.name="
+      f"{network.name!r} with config.network.trunk={network.trunk!r}; use 'sbc' on "
+      "grey images or on CIFAR-100 with config.network.conv='fixed_statistics'.",
+    ),
+    (
+      network.context > 0 and scenario == "domain",
+      f"{given} tells tasks apart by their labels, which they share with "
+      "config.stream.scenario='domain'; use 'task' or 'class'.",
     ),
   ]
 
@@ -95,6 +127,11 @@ def _of_stores(config: ConfigDict) -> list[Rule]:
   """Returns the rules of budgets that tasks or classes share."""
   method, owners = config.method.name, _owners(config)
   return [
+    (
+      method == "ctn" and config.method.budget < 2 * config.stream.tasks,
+      f"config.method.budget={config.method.budget} is less than two images for each "
+      f"of {config.stream.tasks} tasks; give {2 * config.stream.tasks} or more.",
+    ),
     (
       method in ("er", "icarl") and config.method.budget < owners,
       f"config.method.budget={config.method.budget} is less than an image for each of "

@@ -64,6 +64,9 @@ class Network(NamedTuple):
   ]  # (params, model_state, x, labels, train)
   features: Callable[[PyTree, PyTree, Array], Array]  # -> [B, F]
   num_classes: int
+  # (params, model_state, x, y [B]) -> [B, O]: of all labels of the task that y is one
+  # of; None where a network knows no tasks
+  task_energies: Callable[[PyTree, PyTree, Array, Array], Array] | None = None
 
 
 class Problem(NamedTuple):

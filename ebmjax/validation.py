@@ -117,6 +117,7 @@ _AT_LEAST = {
   "stream.batch_size": 1,
   "network.hidden": 1,
   "network.label_rows": 0,
+  "network.context": 0,
   "data.images": 0,
   "data.validation": 0,
   "network.gated_layers": 1,
@@ -126,6 +127,7 @@ _AT_LEAST = {
   "method.budget": 1,
   "method.draws": 1,
   "method.repeats": 1,
+  "method.inner_steps": 1,
   "method.generator_hidden": 1,
   "method.latent": 1,
   "method.directions": 1,
@@ -152,6 +154,7 @@ _BETWEEN = {
   "method.temperature": (0.0, 1e9),
   "method.std_init": (0.0, 10.0),
   "method.step_size": (0.0, 1e9),
+  "method.context_rate": (0.0, 10.0),
   "optimiser.b1": (-1e-9, 1.0),
   "optimiser.b2": (-1e-9, 1.0),
 }

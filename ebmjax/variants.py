@@ -45,6 +45,8 @@ def method_variants(
   def variant(name: str) -> Variant:
     def change(config: ConfigDict) -> None:
       config.method.update({"name": name, **settings[name]})
+      if name == "ctn":
+        config.network.context = 16  # as its authors
       if config.stream.setting == "boundary_free":
         config.method.update(_PERIODIC.get(name, {}))
         config.method.update((periodic or {}).get(name, {}))
@@ -118,7 +120,7 @@ _ONE_OF = (
   ("tasks5", "tasks20", "tasks50"),
   (
     *("ewc", "online_ewc", "si", "lwf", "mas", "bgd"),
-    *("er", "gss_greedy", "icarl", "dgr", "bir"),
+    *("er", "gss_greedy", "icarl", "ctn", "dgr", "bir"),
   ),
   ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm2", "end_fix_softmax"),
 )

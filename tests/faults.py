@@ -105,6 +105,26 @@ FAULTS = {
     keys("method.name=gss_greedy", "negatives=one_of_batch"),
     ["'gss_greedy' takes the gradients of single rows", "use 'all_seen'"],
   ),
+  "contexts that are not there": (
+    keys("method.name=ctn", "network.name=sbc", "objective=ce"),
+    ["'ctn' needs a network with contexts", "set config.network.context"],
+  ),
+  "contexts of an energy network": (
+    keys("network.context=16"),
+    ["transforms a classifier's features", "'ebm'", "use 'sbc'"],
+  ),
+  "contexts of tasks that share their labels": (
+    [f"--config={SPLIT}:ctn,sbc,domain"],
+    ["config.network.context=16 tells tasks apart by their labels", "use 'task'"],
+  ),
+  "contexts with another objective": (
+    [f"--config={SPLIT}:ctn,sbc,contrastive"],
+    ["config.method.name='ctn' has an objective of its own", "use 'ce'."],
+  ),
+  "too few stored images for contexts": (
+    [f"--config={SPLIT}:ctn,sbc", "--config.method.budget=9"],
+    ["config.method.budget=9 is less than two images for each of 5 tasks; give 10"],
+  ),
   "generated images without boundaries": (
     keys("method.name=dgr", "stream.setting=boundary_free"),
     ["config.method.name='dgr' needs task boundaries", "use 'boundary_aware'."],

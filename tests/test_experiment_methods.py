@@ -15,7 +15,7 @@ from tests.helpers import PERMUTED, SPLIT, TIMINGS, make_config, read_results, w
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 BASELINES = [method for method in METHODS if method != "finetune"]
-ON_ENERGIES = [method for method in BASELINES if method != "icarl"]
+ON_ENERGIES = [method for method in BASELINES if method not in ("icarl", "ctn")]
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +87,18 @@ def test_gss_s_own_protocol_shows_a_thousand_images_a_task_once(file, scenario):
   assert made.stream.iterations * made.stream.batch_size == 1000
   assert (made.optimiser.name, made.network.init) == ("sgd", "xavier")
   assert (made.stream.scenario, made.negatives) == (scenario, "all_classes")
+
+
+def test_ctn_s_own_protocol_tells_the_task_at_test_and_shares_ten_outputs():
+  made = resolve(cli.load(f"{PERMUTED}:ctn,sbc,source"))
+  assert (made.stream.scenario, made.stream.tasks) == ("task", 20)
+  assert made.stream.iterations * made.stream.batch_size == 1000
+  assert (made.network.hidden, made.network.context, made.network.init) == (
+    256,
+    16,
+    "xavier",
+  )
+  assert made.method.budget == 50 * made.stream.tasks
 
 
 @pytest.mark.parametrize("setting", ["boundary_aware", "boundary_free", "joint"])

@@ -5,6 +5,7 @@ from typing import Any
 
 from ebmjax.methods.bgd import bgd
 from ebmjax.methods.bir import bir
+from ebmjax.methods.ctn import ctn
 from ebmjax.methods.dgr import dgr
 from ebmjax.methods.er import er
 from ebmjax.methods.ewc import ewc, online_ewc
@@ -28,6 +29,7 @@ METHODS: dict[str, Callable[[Problem, Any], Learner]] = {
   "er": er,
   "gss_greedy": gss_greedy,
   "icarl": icarl,
+  "ctn": ctn,
   "dgr": dgr,
   "bir": bir,
 }

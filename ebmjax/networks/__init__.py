@@ -12,6 +12,7 @@ from jax import Array
 from ebmjax.networks.capacity import CapacityEnergy
 from ebmjax.networks.cifar10 import ClassifierConv, EnergyConv
 from ebmjax.networks.cifar100 import FEATURES, NormTrunk, load_trunk
+from ebmjax.networks.context import ContextMLP
 from ebmjax.networks.conv import COMPILER_OPTIONS, is_blocked
 from ebmjax.networks.kept import kept_units, widest
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
@@ -42,6 +43,7 @@ def make(
   *,
   input_shape: tuple[int, ...],
   num_classes: int,
+  num_tasks: int = 1,
   normalise: Preparation | None = None,
   init_keys: Array | None = None,
   max_labels: int | None = None,
@@ -60,7 +62,7 @@ def make(
     flat = _flat(config, inputs, num_classes)
     return from_module(flat, (inputs,), num_classes, normalise)
   network = from_module(
-    _mlp(config, inputs, num_classes), (inputs,), num_classes, normalise
+    _mlp(config, inputs, num_classes, num_tasks), (inputs,), num_classes, normalise
   )
   if _is_masked(config) and init_keys is not None:
     network = kept_units(
@@ -132,15 +134,23 @@ def from_module(
     out: Any = module.apply(variables, prepare(x), method="features")
     return out
 
-  return Network(init, energies, features, num_classes)
+  def task_energies(params: PyTree, model_state: PyTree, x: Array, y: Array) -> Array:
+    variables = {"params": params, **model_state}
+    out: Any = module.apply(variables, prepare(x), y, method="task_energies")
+    return out
+
+  of_tasks = task_energies if isinstance(module, ContextMLP) else None
+  return Network(init, energies, features, num_classes, of_tasks)
 
 
 def _mixed_kernels() -> dict[str, str] | None:
   return COMPILER_OPTIONS if jax.default_backend() == "cpu" else None
 
 
-def _mlp(config: Any, num_inputs: int, num_classes: int) -> nn.Module:
+def _mlp(config: Any, num_inputs: int, num_classes: int, num_tasks: int) -> nn.Module:
   sizes = (num_inputs, config.hidden, num_classes)
+  if config.context:
+    return ContextMLP(*sizes, num_tasks, config.context, config.init)
   if config.name == "sbc":
     return ClassifierMLP(*sizes, init_style=config.init)
   return EnergyMLP(

@@ -26,10 +26,15 @@ METHODS = {  # (network, method, objective) -> the paper's row
 }
 REGULARISERS = ("ewc", "online_ewc", "si", "lwf", "mas", "bgd")
 SUFFIXES = {"ce": "", "contrastive": "_cd"}
-OWN_OBJECTIVE = ("icarl",)  # methods whose loss is their own, whatever `objective` says
+# Methods whose loss is their own, whatever `objective` says.
+OWN_OBJECTIVE = ("icarl", "ctn")
 ABLATIONS = ("negatives", "architecture")  # keys of cells that single out a variant
-# Figures that the paper took from domain-incremental runs; all others are class-.
-_DOMAIN = (("gss_greedy", "perm_mnist"),)
+# (row, data set) -> scenario and tasks of figures that the paper took from other
+# streams than its own, which is class-incremental.
+_OTHER_STREAMS = {
+  ("gss_greedy", "perm_mnist"): ("domain", 10),
+  ("ctn", "perm_mnist"): ("task", 20),
+}
 _POSITIONS = {"v1": "beginning_v1", "v2": "middle_v2", "v3": "middle_v3"}
 # MNIST's plain l2 is none of the table's: see configs/cifar10.py.
 _GATES = {"none": "", "l2": "_plain_l2", "l2_scaled": "_norm2", "softmax": "_softmax"}
@@ -70,12 +75,10 @@ def lookup(config: Mapping[str, Any]) -> dict[str, Any] | None:
   Where two tables repeat a run, the earlier (the main results) is returned.
   """
   stream = config["stream"]
-  dataset, usual_tasks = DATASETS.get(
-    (stream["name"], config["data"]["name"]), (None, 0)
-  )
-  method = _row(config)
-  scenario = "domain" if (method, dataset) in _DOMAIN else "class"
-  if stream["scenario"] != scenario or dataset is None or method is None:
+  dataset, usual_tasks = DATASETS.get((stream["name"], config["data"]["name"]), ("", 0))
+  method = _row(config) or ""
+  scenario, usual_tasks = _OTHER_STREAMS.get((method, dataset), ("class", usual_tasks))
+  if stream["scenario"] != scenario or not dataset or not method:
     return None
   if any(config["data"].get(key) for key in ("memorise", "images", "validation")):
     return None  # other labels, fewer images, or other images to score on

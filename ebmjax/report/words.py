@@ -17,6 +17,7 @@ METHODS = {
   "er": "experience replay",
   "gss_greedy": "GSS-Greedy",
   "icarl": "iCaRL",
+  "ctn": "contextual transformation networks",
   "dgr": "deep generative replay",
   "bir": "brain-inspired replay",
 }
