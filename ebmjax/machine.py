@@ -119,12 +119,12 @@ def _inputs(config: ConfigDict, images: np.ndarray) -> np.ndarray:
 def _max_labels(config: ConfigDict, classes: np.ndarray) -> int:
   """Returns how many distinct labels one batch's candidates can hold.
 
-  A single negative comes from the batch or its task, and a batch shows one task, or two
-  while they fade into each other. Replay brings the older classes in.
+  Negatives of the batch or of its task: a batch shows one task, or two while they fade
+  into each other. Replay brings the older classes in.
   """
   per_task, in_all = int(classes.sum(axis=1).max()), classes.shape[1]
-  single = config.negatives.startswith("one_") or config.negatives == "repaired"
-  if not single or config.method.name in MIXING:
+  older = config.negatives in ("all_seen", "all_classes")
+  if older or config.method.name in MIXING:
     return in_all
   shown = {"boundary_aware": 1, "boundary_free": 2, "joint": len(classes)}
   return min(shown[config.stream.setting] * per_task, in_all)

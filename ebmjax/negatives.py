@@ -2,7 +2,9 @@
 
 Every function maps (key, batch) to labels [B, K] and valid [B, K]; column 0 is the
 true label. Nothing loops or rejects: where a row has no other class to stand against
-its own, its negatives are marked invalid, and the losses pass over them.
+its own, its negatives are marked invalid, and the losses pass over them. In the place
+of a class that does not count stands the true label, for a network may save itself the
+labels that nobody names.
 
 A batch of two rows, when classes 0 to 2 of four have been seen:
 
@@ -13,7 +15,7 @@ A batch of two rows, when classes 0 to 2 of four have been seen:
 >>> batch = Batch(jnp.zeros((2, 4)), y, y * 0, seen, seen, jnp.int32(0))
 >>> labels, valid = negatives.all_of_batch(jax.random.key(0), batch)
 >>> labels.tolist()
-[[0, 0, 1, 2, 3], [2, 0, 1, 2, 3]]
+[[0, 0, 0, 2, 0], [2, 0, 2, 2, 2]]
 >>> valid.astype(int).tolist()
 [[1, 0, 0, 1, 0], [1, 1, 0, 0, 0]]
 """
@@ -117,6 +119,6 @@ def _all_others(y: Array, candidates: Array) -> tuple[Array, Array]:
   """Returns labels [B, 1 + C] and valid: y, then the candidates [C] other than y."""
   classes = jnp.arange(candidates.shape[0], dtype=y.dtype)
   rows = jnp.broadcast_to(classes[None, :], (y.shape[0], classes.shape[0]))
-  labels = jnp.concatenate([y[:, None], rows], axis=1)
   others = candidates[None, :] & (rows != y[:, None])
+  labels = jnp.concatenate([y[:, None], jnp.where(others, rows, y[:, None])], axis=1)
   return labels, jnp.concatenate([jnp.ones_like(y, bool)[:, None], others], axis=1)

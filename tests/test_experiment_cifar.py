@@ -52,7 +52,10 @@ def test_cifar10(variant, data_dir, tmp_path):
   assert results["config"]["data"]["augment"] == "crop_and_flip"
 
 
-@pytest.mark.parametrize("variant", ["smoke", "fixed,smoke", "fixed,all_seen,smoke"])
+@pytest.mark.parametrize(
+  "variant",
+  ["smoke", "fixed,smoke", "fixed,all_seen,smoke", "fixed,all_of_batch,smoke"],
+)
 def test_cifar100(variant, data_dir, tmp_path):
   config = make_config(
     f"{CIFAR100}:{variant}",

@@ -74,6 +74,7 @@ def test_all_of_batch_and_all_seen_mark_their_sets():
     for row in range(3):
       negatives = set(np.asarray(labels[row, 1:])[np.asarray(valid[row, 1:])].tolist())
       assert negatives == members - {int(batch.y[row])}
+    assert set(np.asarray(labels).ravel().tolist()) == members  # no other is named
 
 
 def test_repaired_deals_out_the_batch_s_labels():
