@@ -7,6 +7,7 @@ import pytest
 
 from ebmjax import networks
 from ebmjax.config import default
+from ebmjax.networks import kept as kept_form
 from ebmjax.networks.kept import kept_units, widest
 
 CLASSES = 6
@@ -59,6 +60,26 @@ def test_energies_and_gradients_are_the_plain_form_s(shared, extra):
 
   for a, b in zip(*(jax.tree.leaves(run(*form)) for form in (one, two)), strict=True):
     np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_any_number_of_distinct_labels_is_the_plain_form_s(monkeypatch):
+  """From one label to all: every quarter, and both sides of its bounds."""
+  monkeypatch.setattr(kept_form, "_FEW", 2)
+  x = jax.random.uniform(jax.random.key(1), (CLASSES, 9))
+
+  def run(network, params, state):
+    def loss(params, labels):
+      energies, _ = network.energies(params, state, x, labels)
+      return jnp.sum(jnp.sin(3 * energies)), energies
+
+    compiled = jax.jit(jax.value_and_grad(loss, has_aux=True))
+    return lambda labels: jax.tree.leaves(compiled(params, labels))
+
+  one, two = (run(*form) for form in both())
+  for number in range(1, CLASSES + 1):
+    labels = (CLASSES - 1 - jnp.arange(CLASSES) % number)[:, None]
+    for a, b in zip(one(labels), two(labels), strict=True):
+      np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
 def test_a_width_that_is_too_small_gives_no_number():

@@ -5,12 +5,16 @@ shared by all labels, so it stays dense; of the second, a label needs only the k
 and columns, some 2 % of it. Equal to the plain form, which multiplies by the masks.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ebmjax.types import Network, PyTree
+
+_FEW = 16  # labels that are not worth a branch
 
 
 def widest(network: Network, keys: Array) -> int:
@@ -43,8 +47,12 @@ def kept_units(dense: Network, *, width: int, max_labels: int) -> Network:
     h = dense.features(params, state, x)
     if labels.ndim == 1:
       return _of_labels(params, kept, h, labels), model_state
-    slots, place, poison = _distinct(labels, dense.num_classes, max_labels)
-    found = _of_labels(params, kept, h, slots) + poison
+    present = jnp.bincount(labels.ravel(), length=dense.num_classes) > 0
+    slots = jnp.nonzero(present, size=max_labels, fill_value=0)[0]
+    place = jnp.clip(jnp.cumsum(present) - 1, 0, max_labels - 1)
+    number = jnp.sum(present)
+    found = _of_first(params, kept, h, slots, number)
+    found += jnp.where(number > max_labels, jnp.nan, 0.0)
     return jnp.take_along_axis(found, place[labels], axis=1), model_state
 
   def features(params: PyTree, model_state: PyTree, x: Array) -> Array:
@@ -65,6 +73,27 @@ def find_kept(model_state: PyTree, width: int) -> PyTree:
 
 def _masks(model_state: PyTree) -> Array:
   return model_state["fixed"]["label_gate"]["masks"]
+
+
+def _of_first(
+  params: PyTree, kept: PyTree, h: Array, labels: Array, number: Array
+) -> Array:
+  """Returns energies [B, L], of which the first `number` [] are asked for.
+
+  The others may be zeros: labels are computed by quarters of L. On a CPU, that is; an
+  accelerator runs its seeds side by side, where all branches would be computed.
+  """
+  most = labels.shape[0]
+  if most <= _FEW or jax.default_backend() != "cpu":
+    return _of_labels(params, kept, h, labels)
+
+  def first(size: int) -> Array:
+    found = _of_labels(params, kept, h, labels[:size])
+    return jnp.pad(found, ((0, 0), (0, most - size)))
+
+  sizes = [-(-most * quarter // 4) for quarter in (1, 2, 3, 4)]
+  branch = jnp.sum(number > jnp.array(sizes[:-1]))
+  return lax.switch(branch, [partial(first, size) for size in sizes])
 
 
 def _of_labels(params: PyTree, kept: PyTree, h: Array, labels: Array) -> Array:
@@ -97,14 +126,3 @@ def _block(kernel: Array, rows: Array, columns: Array) -> Array:
 def _at(array: Array, *index: Array | slice) -> Array:
   """Returns array[index], with zeros where the index is out of range."""
   return array.at[index].get(mode="fill", fill_value=0)
-
-
-def _distinct(labels: Array, num_classes: int, most: int) -> tuple[Array, Array, Array]:
-  """Returns the distinct labels [most], each class's place among them [C], and poison.
-
-  The poison is NaN where there are more than `most`, and 0 otherwise.
-  """
-  present = jnp.bincount(labels.ravel(), length=num_classes) > 0
-  slots = jnp.nonzero(present, size=most, fill_value=0)[0]
-  place = jnp.clip(jnp.cumsum(present) - 1, 0, most - 1)
-  return slots, place, jnp.where(jnp.sum(present) > most, jnp.nan, 0.0)

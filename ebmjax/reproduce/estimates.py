@@ -41,7 +41,7 @@ GUESSED_FACTORS = {"bgd": 22.0, "dgr": 7.6, "bir": 7.6}
 GUESSED_FACTOR = 3.0  # of any other method
 GUESSED_RATE = 200.0  # capacity study
 # EBM, many labels a row: CIFAR-100's ratios on one core, a guess elsewhere.
-_GUESSED_LABELS = {"all_seen": 5.9, "all_of_batch": 1.1}
+_GUESSED_LABELS = {"all_seen": 4.5, "all_of_batch": 1.1}
 # CIFAR-10's gradients with the label between the convolutions, over those with it at
 # the end, on one core: what comes after it is computed once for each label.
 _POSITIONS = {"v1": 2.01, "v2": 1.48, "v3": 1.07, "v4": 1.0}
