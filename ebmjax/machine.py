@@ -245,6 +245,8 @@ def what_diverges(config: ConfigDict) -> str:
     keys = ["method.std_init", "method.step_size"]
   elif config.method.name in ("ewc", "online_ewc", "si", "mas"):
     keys.append("method.strength")
+  elif config.method.name == "ctn":
+    keys += ["method.context_rate", "method.strength"]
   return " or ".join(f"config.{key} (now {lookup(config, key)})" for key in keys)
 
 

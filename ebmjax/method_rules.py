@@ -5,13 +5,8 @@ from ml_collections import ConfigDict
 from ebmjax import data
 
 Rule = tuple[bool, str]  # whether it is broken, and what is said then
-AT_BOUNDARIES = (
-  "ewc",
-  "icarl",
-  "ctn",
-  "dgr",
-  "bir",
-)  # methods that consolidate there alone
+# Methods that consolidate at boundaries alone.
+AT_BOUNDARIES = ("ewc", "icarl", "ctn", "dgr", "bir")
 # Methods that show several tasks in a step.
 MIXING = ("er", "gss_greedy", "icarl", "dgr", "bir")
 # Negatives that a row finds among the other rows of its batch.
@@ -75,8 +70,8 @@ def of_method(config: ConfigDict) -> list[Rule]:
       f"config.negatives={config.negatives!r} looks for others in the batch; use "
       "'all_seen', and another objective than 'joint_pairs'.",
     ),
-    *_of_own_objectives(config),
     *_of_contexts(config),
+    *_of_own_objectives(config),
     *_of_stores(config),
     *_of_generators(config),
   ]

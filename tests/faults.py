@@ -113,6 +113,10 @@ FAULTS = {
     keys("network.context=16"),
     ["transforms a classifier's features", "'ebm'", "use 'sbc'"],
   ),
+  "CTN on the energy network": (
+    [f"--config={SPLIT}:ctn"],
+    ["config.network.context=16 transforms a classifier's features", "use 'sbc'"],
+  ),
   "contexts of tasks that share their labels": (
     [f"--config={SPLIT}:ctn,sbc,domain"],
     ["config.network.context=16 tells tasks apart by their labels", "use 'task'"],

@@ -12,7 +12,8 @@ import pytest
 
 from ebmjax import networks, objectives
 from ebmjax.config import default
-from ebmjax.methods.ctn import Memory, ctn, draw, store
+from ebmjax.methods._memories import Memory, draw, store
+from ebmjax.methods.ctn import ctn
 from ebmjax.types import Learner, Problem
 from tests.two_tasks import CLASSES, PIXELS, SIZE, after_first_task, batch_of, end_of
 

@@ -1,10 +1,9 @@
 r"""Contextual transformation networks: every task transforms the features its own way.
 
 Pham et al. (2021). The network has a base that all tasks share and a context of each
-task (`networks.context`), and either learns from images of its own. Of each batch the
-first row goes into the semantic memory and is trained on one batch later; the others
-go into the episodic memory. Both memories hold as many rows of each task. A step then
-does `repeats` times: `inner_steps` descents of the base on
+task (`networks.context`), and either learns from images of its own, kept in two
+memories (`_memories`). A step stores its batch, and then does `repeats` times:
+`inner_steps` descents of the base on
 
     L = CE(batch) + CE(old) + strength / O * KL(targets || softmax(outputs(old) / T))
 
@@ -27,7 +26,7 @@ State: the base's optimiser, and the memories.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,44 +34,22 @@ import optax
 from jax import Array, lax
 
 from ebmjax.methods._gradient import GradientState, all_energies
+from ebmjax.methods._memories import Rows, draw, empty_memory, semantic_rows, store
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
-SEMANTIC = 0.2  # the share of a task's stored rows that the context learns from
-
-
-class Rows(NamedTuple):
-  """Rows in the context of their tasks."""
-
-  x: Array  # [N, ...]
-  y: Array  # [N] int32
-  weight: Array  # [N], the shares of a mean over them; all 0: there are none
-
-
-class Memory(NamedTuple):
-  """What is stored of each task; `batches` and `place` are of the current one."""
-
-  semantic_x: Array  # [T, N, ...] as batches hold it
-  semantic_y: Array  # [T, N] int32
-  episodic_x: Array  # [T, M, ...]
-  episodic_y: Array  # [T, M] int32
-  targets: Array  # [T, M, O], of finished tasks
-  batches: Array  # [] int32, how many there were
-  place: Array  # [] int32, the episodic slot that is next
+Loss = Callable[..., Array]
 
 
 def ctn(problem: Problem, config: Any) -> Learner:
   """Returns the two-level descent; the problem's objective is not used."""
-  network, tx = problem.network, problem.tx
-  outputs = _outputs(network)
-  # Each of the repeats is a part of one step of the context.
-  context_tx = optax.chain(
-    optax.scale(1 / config.repeats), optax.clip(1.0), optax.sgd(config.context_rate)
-  )
+  network, outputs = problem.network, _outputs(problem.network)
+  descend = _two_levels(problem.tx, config)
 
   def init(key: Array) -> GradientState:
     params, model_state = network.init(key)
     memory = empty_memory(problem, config.budget)
-    return GradientState(params, model_state, tx.init(_parts(params)[0]), memory)
+    opt_state = problem.tx.init(_parts(params)[0])
+    return GradientState(params, model_state, opt_state, memory)
 
   def step(
     state: GradientState, key: Array, batch: Batch
@@ -83,40 +60,26 @@ def ctn(problem: Problem, config: Any) -> Learner:
 
     def base_loss(base: PyTree, context: PyTree, key: Array) -> Array:
       old, targets = draw(key, memory, task)
-      said = [outputs(base | context, fixed, rows) for rows in (new, old)]
+      said = [outputs(base | context, fixed, rows.x, rows.y) for rows in (new, old)]
       learned = cross_entropy(said[0], new) + cross_entropy(said[1], old)
       kept = distillation(said[1], targets, config.temperature)
       return learned + config.strength * jnp.sum(old.weight * kept)
 
     def context_loss(context: PyTree, base: PyTree) -> Array:
-      return cross_entropy(outputs(base | context, fixed, semantic), semantic)
+      said = outputs(base | context, fixed, semantic.x, semantic.y)
+      return cross_entropy(said, semantic)
 
-    def descend(carry: Any, key: Array) -> tuple[Any, Array]:
-      base, context, opt_state = carry
-      value, gradient = jax.value_and_grad(base_loss)(base, context, key)
-      updates, opt_state = tx.update(gradient, opt_state, base)
-      return (optax.apply_updates(base, updates), context, opt_state), value
-
-    def repeat(carry: Any, keys: Array) -> tuple[Any, Array]:
-      (base, context, opt_state), values = lax.scan(descend, carry, keys)
-      gradient = jax.grad(context_loss)(context, base)
-      updates, _ = context_tx.update(gradient, context_tx.init(context))
-      return (base, optax.apply_updates(context, updates), opt_state), values
-
-    keys = jax.random.split(key, (config.repeats, config.inner_steps))
     start = (*_parts(state.params), state.opt_state)
-    (base, context, opt_state), values = lax.scan(repeat, start, keys)
-    return GradientState(base | context, fixed, opt_state, memory), {
-      "loss": values[0, 0]
-    }
+    (base, context, opt_state), loss = descend(start, key, base_loss, context_loss)
+    return GradientState(base | context, fixed, opt_state, memory), {"loss": loss}
 
   def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
     del key
-    memory = state.own
-    rows = _rows(memory.episodic_x[view.task], memory.episodic_y[view.task])
-    said = outputs(state.params, state.model_state, rows) / config.temperature
+    memory, task = state.own, view.task
+    rows = (memory.episodic_x[task], memory.episodic_y[task])
+    said = outputs(state.params, state.model_state, *rows) / config.temperature
     memory = memory._replace(
-      targets=memory.targets.at[view.task].set(jax.nn.softmax(said)),
+      targets=memory.targets.at[task].set(jax.nn.softmax(said)),
       batches=jnp.zeros_like(memory.batches),
       place=jnp.zeros_like(memory.place),
     )
@@ -128,82 +91,38 @@ def ctn(problem: Problem, config: Any) -> Learner:
   return Learner(init, step, consolidate, energies, consolidates=True)
 
 
-def empty_memory(problem: Problem, budget: int) -> Memory:
-  """Returns memories of `budget` rows in all, at least two a task."""
-  tasks, row = problem.num_tasks, problem.row
-  each = budget // tasks
-  semantic = max(round(SEMANTIC * each), 1)
-  shapes = ((tasks, semantic), (tasks, each - semantic))
-  x = [jnp.zeros((*shape, *row.shape), row.dtype) for shape in shapes]
-  y = [jnp.zeros(shape, jnp.int32) for shape in shapes]
-  targets = jnp.zeros((*shapes[1], problem.network.num_classes // tasks))
-  return Memory(x[0], y[0], x[1], y[1], targets, jnp.int32(0), jnp.int32(0))
+def _two_levels(
+  tx: optax.GradientTransformation, config: Any
+) -> Callable[[Any, Array, Loss, Loss], tuple[Any, Array]]:
+  """Returns descend((base, context, opt_state), key, base_loss, context_loss).
 
-
-def store(memory: Memory, batch: Batch) -> tuple[Memory, Rows]:
-  """Returns the memory after a batch, and what is trained on in its place.
-
-  That is all but its first row, and the first row of the batch before. A task's first
-  batch fills both memories with copies, for there is nothing else yet.
+  That gives the three after a step, and the first loss of the base.
   """
-  task, first = batch.task[0], memory.batches == 0
-  slots = memory.semantic_y.shape[1]
-  late, now = (memory.batches - 1) % slots, memory.batches % slots
-  new = _rows(
-    jnp.concatenate([batch.x[1:], memory.semantic_x[task, late][None]]),
-    jnp.concatenate([batch.y[1:], memory.semantic_y[task, late][None]]),
-    ~first | (jnp.arange(batch.y.shape[0]) < batch.y.shape[0] - 1),
-  )
-  chosen = first | (jnp.arange(slots) == now)
-  memory = memory._replace(
-    semantic_x=_filled(memory.semantic_x, task, chosen, batch.x[0]),
-    semantic_y=_filled(memory.semantic_y, task, chosen, batch.y[0]),
-    batches=memory.batches + 1,
-  )
-  return _into_episodic(memory, task, new, first), new
-
-
-def _into_episodic(memory: Memory, task: Array, new: Rows, first: Array) -> Memory:
-  """Returns the memory with as many of the new rows as there is room for."""
-  slots = memory.episodic_y.shape[1]
-  copies = jnp.full(slots, first)
-  x = _filled(memory.episodic_x, task, copies, new.x[0])
-  y = _filled(memory.episodic_y, task, copies, new.y[0])
-  slot = memory.place + jnp.arange(new.y.shape[0])
-  slot = jnp.where(new.weight > 0, slot, slots)  # out of range: dropped
-  end = memory.place + jnp.sum(new.weight > 0)
-  return memory._replace(
-    episodic_x=x.at[task, slot].set(new.x, mode="drop"),
-    episodic_y=y.at[task, slot].set(new.y, mode="drop"),
-    place=jnp.where(end >= slots, 0, end).astype(memory.place.dtype),
+  # Each of the repeats is a part of one step of the context.
+  context_tx = optax.chain(
+    optax.scale(1 / config.repeats), optax.clip(1.0), optax.sgd(config.context_rate)
   )
 
+  def descend(
+    start: Any, key: Array, base_loss: Loss, context_loss: Loss
+  ) -> tuple[Any, Array]:
+    def of_base(carry: Any, key: Array) -> tuple[Any, Array]:
+      base, context, opt_state = carry
+      value, gradient = jax.value_and_grad(base_loss)(base, context, key)
+      updates, opt_state = tx.update(gradient, opt_state, base)
+      return (optax.apply_updates(base, updates), context, opt_state), value
 
-def _filled(table: Array, task: Array, chosen: Array, row: Array) -> Array:
-  """Returns table [T, N, ...] with `row` in the chosen [N] slots of the task."""
-  mask = chosen.reshape(-1, *[1] * row.ndim)
-  return table.at[task].set(jnp.where(mask, row[None], table[task]))
+    def of_both(carry: Any, keys: Array) -> tuple[Any, Array]:
+      (base, context, opt_state), values = lax.scan(of_base, carry, keys)
+      gradient = jax.grad(context_loss)(context, base)
+      updates, _ = context_tx.update(gradient, context_tx.init(context))
+      return (base, optax.apply_updates(context, updates), opt_state), values
 
+    keys = jax.random.split(key, (config.repeats, config.inner_steps))
+    end, values = lax.scan(of_both, start, keys)
+    return end, values[0, 0]
 
-def draw(key: Array, memory: Memory, task: Array) -> tuple[Rows, Array]:
-  """Returns M distinct episodic rows of tasks before `task`, and their targets."""
-  tasks, slots = memory.episodic_y.shape
-  earlier = jnp.arange(tasks * slots) // slots < task
-  scores = jnp.where(earlier, jax.random.uniform(key, earlier.shape), -1.0)
-  best, chosen = lax.top_k(scores, slots)
-  x, y, targets = (
-    leaf.reshape(tasks * slots, *leaf.shape[2:])[chosen]
-    for leaf in (memory.episodic_x, memory.episodic_y, memory.targets)
-  )
-  return _rows(x, y, best >= 0), targets
-
-
-def semantic_rows(memory: Memory, task: Array) -> Rows:
-  """Returns the semantic memory; what comes after `task` has no weight."""
-  tasks, slots = memory.semantic_y.shape
-  x = memory.semantic_x.reshape(tasks * slots, *memory.semantic_x.shape[2:])
-  known = jnp.arange(tasks * slots) // slots <= task
-  return _rows(x, memory.semantic_y.reshape(-1), known)
+  return descend
 
 
 def cross_entropy(outputs: Array, rows: Rows) -> Array:
@@ -220,21 +139,16 @@ def distillation(outputs: Array, targets: Array, temperature: float) -> Array:
   return optax.kl_divergence(softened, targets) / targets.shape[1]
 
 
-def _outputs(network: Network) -> Callable[[PyTree, PyTree, Rows], Array]:
-  """Returns the function of rows to [N, O], in the contexts of the rows' tasks."""
+def _outputs(network: Network) -> Callable[[PyTree, PyTree, Array, Array], Array]:
+  """Returns the function of x [N, ...] and y [N] to [N, O], in the rows' contexts."""
   task_energies = network.task_energies
   if task_energies is None:
     raise ValueError("ctn needs a network with contexts; set config.network.context.")
 
-  def outputs(params: PyTree, model_state: PyTree, rows: Rows) -> Array:
-    return -task_energies(params, model_state, rows.x, rows.y)
+  def outputs(params: PyTree, model_state: PyTree, x: Array, y: Array) -> Array:
+    return -task_energies(params, model_state, x, y)
 
   return outputs
-
-
-def _rows(x: Array, y: Array, valid: Array | None = None) -> Rows:
-  valid = jnp.ones(y.shape, bool) if valid is None else valid
-  return Rows(x, y, valid / jnp.maximum(jnp.sum(valid), 1))
 
 
 def _parts(params: PyTree) -> tuple[PyTree, PyTree]:

@@ -1,0 +1,119 @@
+"""The two memories of contextual transformation networks, of equal size in each task.
+
+Of each batch the first row goes into the semantic memory, from which the context
+learns, and is trained on one batch later; the others go into the episodic memory, from
+which the base learns again.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ebmjax.types import Batch, Problem
+
+SEMANTIC = 0.2  # the share of a task's stored rows that the context learns from
+
+
+class Rows(NamedTuple):
+  """Rows in the context of their tasks."""
+
+  x: Array  # [N, ...]
+  y: Array  # [N] int32
+  weight: Array  # [N], the shares of a mean over them; all 0: there are none
+
+
+class Memory(NamedTuple):
+  """What is stored of each task; `batches` and `place` are of the current one."""
+
+  semantic_x: Array  # [T, N, ...] as batches hold it
+  semantic_y: Array  # [T, N] int32
+  episodic_x: Array  # [T, M, ...]
+  episodic_y: Array  # [T, M] int32
+  targets: Array  # [T, M, O], of finished tasks
+  batches: Array  # [] int32, how many there were
+  place: Array  # [] int32, the episodic slot that is next
+
+
+def empty_memory(problem: Problem, budget: int) -> Memory:
+  """Returns memories of `budget` rows in all, at least two a task."""
+  tasks, row = problem.num_tasks, problem.row
+  each = budget // tasks
+  semantic = max(round(SEMANTIC * each), 1)
+  shapes = ((tasks, semantic), (tasks, each - semantic))
+  x = [jnp.zeros((*shape, *row.shape), row.dtype) for shape in shapes]
+  y = [jnp.zeros(shape, jnp.int32) for shape in shapes]
+  targets = jnp.zeros((*shapes[1], problem.network.num_classes // tasks))
+  return Memory(x[0], y[0], x[1], y[1], targets, jnp.int32(0), jnp.int32(0))
+
+
+def store(memory: Memory, batch: Batch) -> tuple[Memory, Rows]:
+  """Returns the memory after a batch, and what is trained on in its place.
+
+  That is all but its first row, and the first row of the batch before. A task's first
+  batch fills both memories with copies, for there is nothing else yet.
+  """
+  task, first = batch.task[0], memory.batches == 0
+  slots = memory.semantic_y.shape[1]
+  late, now = (memory.batches - 1) % slots, memory.batches % slots
+  new = weighted(
+    jnp.concatenate([batch.x[1:], memory.semantic_x[task, late][None]]),
+    jnp.concatenate([batch.y[1:], memory.semantic_y[task, late][None]]),
+    ~first | (jnp.arange(batch.y.shape[0]) < batch.y.shape[0] - 1),
+  )
+  chosen = first | (jnp.arange(slots) == now)
+  memory = memory._replace(
+    semantic_x=_filled(memory.semantic_x, task, chosen, batch.x[0]),
+    semantic_y=_filled(memory.semantic_y, task, chosen, batch.y[0]),
+    batches=memory.batches + 1,
+  )
+  return _into_episodic(memory, task, new, first), new
+
+
+def _into_episodic(memory: Memory, task: Array, new: Rows, first: Array) -> Memory:
+  """Returns the memory with as many of the new rows as there is room for."""
+  slots = memory.episodic_y.shape[1]
+  copies = jnp.full(slots, first)
+  x = _filled(memory.episodic_x, task, copies, new.x[0])
+  y = _filled(memory.episodic_y, task, copies, new.y[0])
+  slot = memory.place + jnp.arange(new.y.shape[0])
+  slot = jnp.where(new.weight > 0, slot, slots)  # out of range: dropped
+  end = memory.place + jnp.sum(new.weight > 0)
+  return memory._replace(
+    episodic_x=x.at[task, slot].set(new.x, mode="drop"),
+    episodic_y=y.at[task, slot].set(new.y, mode="drop"),
+    place=jnp.where(end >= slots, 0, end).astype(memory.place.dtype),
+  )
+
+
+def _filled(table: Array, task: Array, chosen: Array, row: Array) -> Array:
+  """Returns table [T, N, ...] with `row` in the chosen [N] slots of the task."""
+  mask = chosen.reshape(-1, *[1] * row.ndim)
+  return table.at[task].set(jnp.where(mask, row[None], table[task]))
+
+
+def draw(key: Array, memory: Memory, task: Array) -> tuple[Rows, Array]:
+  """Returns M distinct episodic rows of tasks before `task`, and their targets."""
+  tasks, slots = memory.episodic_y.shape
+  earlier = jnp.arange(tasks * slots) // slots < task
+  scores = jnp.where(earlier, jax.random.uniform(key, earlier.shape), -1.0)
+  best, chosen = lax.top_k(scores, slots)
+  x, y, targets = (
+    leaf.reshape(tasks * slots, *leaf.shape[2:])[chosen]
+    for leaf in (memory.episodic_x, memory.episodic_y, memory.targets)
+  )
+  return weighted(x, y, best >= 0), targets
+
+
+def semantic_rows(memory: Memory, task: Array) -> Rows:
+  """Returns the semantic memory; what comes after `task` has no weight."""
+  tasks, slots = memory.semantic_y.shape
+  x = memory.semantic_x.reshape(tasks * slots, *memory.semantic_x.shape[2:])
+  known = jnp.arange(tasks * slots) // slots <= task
+  return weighted(x, memory.semantic_y.reshape(-1), known)
+
+
+def weighted(x: Array, y: Array, valid: Array) -> Rows:
+  """Returns rows that count equally where they are valid [N], and not elsewhere."""
+  return Rows(x, y, valid / jnp.maximum(jnp.sum(valid), 1))
