@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ebmjax.methods._replay import shares
 from ebmjax.types import Batch, Problem
 
 SEMANTIC = 0.2  # the share of a task's stored rows that the context learns from
@@ -57,10 +58,11 @@ def store(memory: Memory, batch: Batch) -> tuple[Memory, Rows]:
   task, first = batch.task[0], memory.batches == 0
   slots = memory.semantic_y.shape[1]
   late, now = (memory.batches - 1) % slots, memory.batches % slots
-  new = weighted(
+  size = batch.y.shape[0]
+  new = Rows(
     jnp.concatenate([batch.x[1:], memory.semantic_x[task, late][None]]),
     jnp.concatenate([batch.y[1:], memory.semantic_y[task, late][None]]),
-    ~first | (jnp.arange(batch.y.shape[0]) < batch.y.shape[0] - 1),
+    shares(~first | (jnp.arange(size) < size - 1)),
   )
   chosen = first | (jnp.arange(slots) == now)
   memory = memory._replace(
@@ -103,7 +105,7 @@ def draw(key: Array, memory: Memory, task: Array) -> tuple[Rows, Array]:
     leaf.reshape(tasks * slots, *leaf.shape[2:])[chosen]
     for leaf in (memory.episodic_x, memory.episodic_y, memory.targets)
   )
-  return weighted(x, y, best >= 0), targets
+  return Rows(x, y, shares(best >= 0)), targets
 
 
 def semantic_rows(memory: Memory, task: Array) -> Rows:
@@ -111,9 +113,4 @@ def semantic_rows(memory: Memory, task: Array) -> Rows:
   tasks, slots = memory.semantic_y.shape
   x = memory.semantic_x.reshape(tasks * slots, *memory.semantic_x.shape[2:])
   known = jnp.arange(tasks * slots) // slots <= task
-  return weighted(x, memory.semantic_y.reshape(-1), known)
-
-
-def weighted(x: Array, y: Array, valid: Array) -> Rows:
-  """Returns rows that count equally where they are valid [N], and not elsewhere."""
-  return Rows(x, y, valid / jnp.maximum(jnp.sum(valid), 1))
+  return Rows(x, memory.semantic_y.reshape(-1), shares(known))

@@ -58,6 +58,11 @@ def joint(batch: Batch, drawn: Drawn) -> Batch:
   return old._replace(x=x, y=y, task=task)
 
 
+def shares(valid: Array) -> Array:
+  """Returns the weights [N] of a mean over the valid rows, all 0 if there is none."""
+  return valid / jnp.maximum(jnp.sum(valid), 1)
+
+
 def row_weights(mode: str, valid: Array, number: Array | None) -> Array:
   """Returns weights [2 B] of the joint batch's losses; valid [B] of the drawn rows.
 

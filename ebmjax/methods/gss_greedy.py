@@ -34,7 +34,7 @@ from jax import Array, lax
 from ebmjax import buffers
 from ebmjax.buffers import Drawn
 from ebmjax.methods._gradient import GradientState, row_losses_of
-from ebmjax.methods._replay import replayed, weighted_learner
+from ebmjax.methods._replay import replayed, shares, weighted_learner
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
 FIRST_SCORE = 0.1  # of rows that there was nothing to compare with
@@ -60,7 +60,7 @@ def gss_greedy(problem: Problem, config: Any) -> Learner:
   def descend(
     state: GradientState, key: Array, batch: Batch, valid: Array
   ) -> tuple[GradientState, Array]:
-    moved, metrics = plain.step(state._replace(own=_shares(valid)), key, batch)
+    moved, metrics = plain.step(state._replace(own=shares(valid)), key, batch)
     any_row = jnp.any(valid)  # no row, no step, whatever the optimiser's moments say
     chosen = partial(jnp.where, any_row)
     return jax.tree.map(chosen, moved._replace(own=state.own), state), metrics["loss"]
@@ -112,7 +112,7 @@ def likeness(
   def gradient(key: Array, rows: Batch, valid: Array) -> PyTree:
     def loss(params: PyTree) -> Array:
       losses, _ = row_losses(params, state.model_state, key, rows)
-      return jnp.sum(_shares(valid) * losses)
+      return jnp.sum(shares(valid) * losses)
 
     return jax.grad(loss)(state.params)
 
@@ -192,8 +192,3 @@ def _in_turn(sets: Drawn) -> Drawn:
   filled = jnp.sum(sets.valid.any(axis=1))
   place = jnp.arange(sets.valid.shape[0]) % jnp.maximum(filled, 1)
   return jax.tree.map(lambda leaf: leaf[place], sets)
-
-
-def _shares(valid: Array) -> Array:
-  """Returns the weights [B] of a mean over the valid rows, all 0 if there is none."""
-  return valid / jnp.maximum(jnp.sum(valid), 1)
