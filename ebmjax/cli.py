@@ -121,7 +121,8 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
 def _import(path: Path) -> Any:
   if not path.is_file():
     near = sorted(str(other) for other in path.parent.glob("*.py"))
-    ask = f" {path.parent} has {', '.join(near)}." if near else ""
+    place = "This folder" if path.parent == Path() else path.parent
+    ask = f" {place} has {', '.join(near)}." if near else ""
     raise ConfigError(f"there is no configuration file {path}.{ask}")
   spec = importlib.util.spec_from_file_location(f"ebmjax_config_{path.stem}", path)
   if spec is None or spec.loader is None:

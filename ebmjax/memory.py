@@ -1,4 +1,4 @@
-"""How much memory a run holds on its device, counted before anything is compiled.
+"""How much memory a run holds on a device, counted before anything is compiled.
 
 What a step needs besides, for activations and gradients, is only known to the compiler
 and not counted: it grows with the batch, and with vmap also with the seeds.
@@ -19,7 +19,7 @@ _log = logging.getLogger("ebmjax")
 
 
 class Memory(NamedTuple):
-  """Bytes on the device, of all seeds."""
+  """Bytes on one device, of the seeds that it runs."""
 
   state: int  # parameters, optimiser, what the method keeps
   copies: int  # of the state, while the seeds take turns
@@ -35,17 +35,18 @@ def count(setup: Setup) -> Memory:
   states beside the old ones and has one seed's in hand.
   """
   init = runner.make_init(setup.learner, setup.driver)
-  state, seeds = num_bytes(jax.eval_shape(init, setup.tables.key)), len(setup.seeds)
-  loops = setup.driver == "map" and seeds > 1
+  seeds, block = len(setup.seeds), setup.layout.block(len(setup.seeds))
+  a_seed = num_bytes(jax.eval_shape(init, setup.tables.key)) // seeds
+  loops = setup.driver == "map" and block > 1
   stream, size = setup.stream, setup.config.runner.chunk
   a_step = (stream.rows[:, :1], stream.tasks[:, :1], stream.horizon[:, :1])
   shared = np.dtype(np.int32).itemsize + np.dtype(bool).itemsize  # number, active
   return Memory(
-    state=state,
-    copies=state + state // seeds if loops else 0,
+    state=block * a_seed,
+    copies=(block + 1) * a_seed if loops else 0,
     images=num_bytes((setup.train_images, setup.test_images)),
-    tables=num_bytes(setup.tables),
-    chunk=size * (num_bytes(a_step) + shared),
+    tables=num_bytes(setup.tables) // seeds * block,
+    chunk=size * (num_bytes(a_step) // seeds * block + shared),
   )
 
 
@@ -55,9 +56,9 @@ def describe(setup: Setup) -> dict[str, Any]:
 
 
 def announce(setup: Setup, device: jax.Device | None = None) -> None:
-  """Says what the run holds, and warns where the device has less."""
+  """Says what a device of the run holds, and warns where it has less."""
   found = count(setup)
-  seeds = len(setup.seeds)
+  seeds = setup.layout.block(len(setup.seeds))
   _log.info(
     "Memory: %s of state for %d seed%s, %s to copy it, %s of images, %s of tables and "
     "steps; what a step computes with is not included.",

@@ -114,6 +114,12 @@ class Layout:
       tree,
     )
 
+  def block(self, seeds: int) -> int:
+    """Returns how many of the run's seeds one device holds, at most."""
+    if self.mesh is None:
+      return seeds
+    return len(self._order) // self.mesh.shape[SEEDS]
+
   def describe(self) -> dict[str, int]:
     """Returns how many processes and devices have a share in the run."""
     shape = {SEEDS: 1, BATCH: 1} if self.mesh is None else self.mesh.shape
@@ -127,7 +133,7 @@ class Layout:
     if self.mesh is None:
       return "all seeds on one device"
     places, share = self.mesh.shape[SEEDS], self.mesh.shape[BATCH]
-    block, spare = len(self._order) // places, len(self._order) - self._seeds
+    block, spare = self.block(self._seeds), len(self._order) - self._seeds
     text = f"{block} {_plural('seed', block)} on each of {places} "
     text += _plural("device" if share == 1 else "group", places)
     text += "" if share == 1 else f" of {share} devices"

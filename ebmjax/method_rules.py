@@ -7,7 +7,7 @@ from ebmjax import data
 Rule = tuple[bool, str]  # whether it is broken, and what is said then
 # Methods that consolidate at boundaries alone.
 AT_BOUNDARIES = ("ewc", "icarl", "ctn", "dgr", "bir")
-# Methods that show several tasks in a step.
+# Methods whose batches hold several tasks, which share one set of candidates.
 MIXING = ("er", "gss_greedy", "icarl", "dgr", "bir")
 # Negatives that a row finds among the other rows of its batch.
 IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", "repaired")
@@ -70,6 +70,11 @@ def of_method(config: ConfigDict) -> list[Rule]:
       f"config.negatives={config.negatives!r} looks for others in the batch; use "
       "'all_seen', and another objective than 'joint_pairs'.",
     ),
+    (
+      config.negatives == "all_classes" and config.stream.scenario == "task",
+      "config.negatives='all_classes' sets the classes of all tasks against each "
+      "other, and config.stream.scenario='task' only a task's own; use 'all_seen'.",
+    ),
     *_of_contexts(config),
     *_of_own_objectives(config),
     *_of_stores(config),
@@ -91,18 +96,38 @@ def _of_own_objectives(config: ConfigDict) -> list[Rule]:
       f"config.method.name={method!r} has an objective of its own, in the place of "
       f"config.objective={config.objective!r}; use 'ce'.",
     ),
+    (
+      method in ("icarl", "ctn") and config.negatives != "all_seen",
+      f"config.method.name={method!r} has candidates of its own, in the place of "
+      f"config.negatives={config.negatives!r}; use 'auto'.",
+    ),
   ]
 
 
 def _of_contexts(config: ConfigDict) -> list[Rule]:
   """Returns the rules of a network whose features the task transforms."""
-  network, scenario = config.network, config.stream.scenario
+  network, scenario, method = config.network, config.stream.scenario, config.method.name
   given = f"config.network.context={network.context}"
   return [
     (
-      config.method.name == "ctn" and not network.context,
+      method == "ctn" and not network.context,
       "config.method.name='ctn' needs a network with contexts of tasks; set "
       "config.network.context, for example to 16.",
+    ),
+    (
+      method == "ctn" and config.stream.batch_size < 2,
+      "config.method.name='ctn' parts each batch in two; set config.stream.batch_size "
+      "to 2 or more.",
+    ),
+    (
+      method == "ctn" and _classes_per_task(config) < 2,
+      "config.method.name='ctn' learns to tell the classes of a task apart, and with "
+      f"config.stream.tasks={config.stream.tasks} each has one; use fewer tasks.",
+    ),
+    (
+      network.context > 0 and method in ("icarl", "bir"),
+      f"config.method.name={method!r} needs features that do not depend on the task, "
+      f"and {given} makes them; use 0.",
     ),
     (
       network.context > 0 and (network.name != "sbc" or not _has_rows(network)),
@@ -134,7 +159,7 @@ def _of_stores(config: ConfigDict) -> list[Rule]:
       "or more.",
     ),
     (
-      _shares_by_class(config) and config.stream.scenario == "domain",
+      _shares_by_class(config) and owners > 1 and config.stream.scenario == "domain",
       f"config.method.name={method!r} keeps images of each class, and with "
       "config.stream.scenario='domain' every task has all of them; use 'class', or "
       "for replay config.method.quota='task'.",
@@ -165,6 +190,12 @@ def _has_rows(network: ConfigDict) -> bool:
   """Returns whether the network's inputs are rows of numbers, not colour images."""
   cached = (network.trunk, network.conv) == ("conv5", "fixed_statistics")
   return network.trunk == "none" or cached
+
+
+def _classes_per_task(config: ConfigDict) -> int:
+  classes = data.DATASETS[config.data.name].num_classes
+  shared = config.stream.name == "permuted"  # each task has all of them
+  return int(classes if shared else classes // config.stream.tasks)
 
 
 def _owners(config: ConfigDict) -> int:

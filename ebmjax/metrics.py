@@ -73,17 +73,23 @@ def forward_transfer(masked_matrix: np.ndarray, untrained: np.ndarray) -> np.nda
   return (ahead - untrained[:, 1:]).mean(axis=-1)
 
 
-def mean_sem(values: np.ndarray) -> Summary:
-  """Returns the mean of `values` [R] and its standard error, s / sqrt(R).
+def standard_error(values: np.ndarray, axis: int = -1) -> np.ndarray | None:
+  """Returns s / sqrt(R) of values along the axis of R runs, None for a single one.
 
   s is the sample standard deviation (R - 1 in the denominator).
   """
+  count = values.shape[axis]
+  return values.std(axis=axis, ddof=1) / np.sqrt(count) if count > 1 else None
+
+
+def mean_sem(values: np.ndarray) -> Summary:
+  """Returns the mean of `values` [R] and its standard error."""
   values = np.asarray(values, dtype=np.float64)
   count = values.size
   if count == 0:
     raise ValueError("mean_sem needs at least one value; received none")
-  sem = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else None
-  return Summary(float(values.mean()), sem, count)
+  sem = standard_error(values)
+  return Summary(float(values.mean()), None if sem is None else float(sem), count)
 
 
 def predicted_label_share(confusion: np.ndarray) -> np.ndarray:

@@ -1,8 +1,10 @@
 """What our command lines share: complaints in one sentence, and exit codes."""
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NoReturn
 
 from ebmjax.errors import ConfigError, UserError
@@ -35,6 +37,17 @@ def positive_number(text: str) -> float:
   if not 0 < number < float("inf"):
     raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
   return number
+
+
+@contextlib.contextmanager
+def writing(out: Path) -> Iterator[None]:
+  """Tells in a sentence where the file that --out names cannot be written."""
+  try:
+    yield
+  except OSError as error:
+    raise UserError(
+      f"{out} cannot be written ({error.strerror}); give another file with --out."
+    ) from error
 
 
 def answer(

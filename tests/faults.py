@@ -101,6 +101,14 @@ FAULTS = {
     keys("method.name=lwf", "stream.scenario=task"),
     ["config.method.name='lwf' distils all old classes together", "use 'class'"],
   ),
+  "all classes where the task is told": (
+    [
+      f"--config={SPLIT}:sbc",
+      "--config.stream.scenario=task",
+      "--config.negatives=all_classes",
+    ],
+    ["config.negatives='all_classes' sets the classes of all tasks", "use 'all_seen'."],
+  ),
   "GSS with negatives of the batch": (
     keys("method.name=gss_greedy", "negatives=one_of_batch"),
     ["'gss_greedy' takes the gradients of single rows", "use 'all_seen'"],
@@ -124,6 +132,22 @@ FAULTS = {
   "contexts with another objective": (
     [f"--config={SPLIT}:ctn,sbc,contrastive"],
     ["config.method.name='ctn' has an objective of its own", "use 'ce'."],
+  ),
+  "contexts that learn from single images": (
+    [f"--config={SPLIT}:ctn,sbc", "--config.stream.batch_size=1"],
+    ["'ctn' parts each batch in two; set config.stream.batch_size to 2 or more."],
+  ),
+  "contexts of single classes": (
+    [f"--config={SPLIT}:ctn,sbc", "--config.stream.tasks=10"],
+    ["'ctn' learns to tell the classes of a task apart", "use fewer tasks."],
+  ),
+  "contexts in the features of herding": (
+    [f"--config={SPLIT}:icarl,sbc", "--config.network.context=16"],
+    ["'icarl' needs features that do not depend on the task", "use 0."],
+  ),
+  "contexts with candidates of their own": (
+    [f"--config={SPLIT}:ctn,sbc", "--config.negatives=all_of_batch"],
+    ["'ctn' has candidates of its own", "'all_of_batch'; use 'auto'."],
   ),
   "too few stored images for contexts": (
     [f"--config={SPLIT}:ctn,sbc", "--config.method.budget=9"],

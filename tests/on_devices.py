@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ebmjax import data, runner
+from ebmjax import data, memory, runner
 from ebmjax.errors import ConfigError
 from ebmjax.machine import Machine, make_setup
 from ebmjax.plan import Stop
@@ -43,8 +43,9 @@ def run(base: Path, variants: str, driver: str, **changes: Any) -> dict[str, Any
   saved = machine.saved()
   machine.load(saved)  # as after a restart
   leaves = jax.tree.leaves(machine.saved())
+  about = setup.layout.describe() | {"told": str(setup.layout)}
   return {
-    "about": json.dumps(setup.layout.describe() | {"told": str(setup.layout)}),
+    "about": json.dumps(about | memory.describe(setup)),
     "loss": np.concatenate(losses, axis=1),
     **found._asdict(),
     **{f"leaf{i:03d}": np.asarray(leaf) for i, leaf in enumerate(leaves)},

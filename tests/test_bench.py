@@ -160,9 +160,11 @@ def test_a_peer_without_an_answer_is_told():
 
 
 def test_the_word_torch_looks_for_an_interpreter(monkeypatch):
-  assert peer.find_python("some/python") == "some/python"
-  monkeypatch.setenv(peer.VARIABLE, "their/python")
-  assert peer.find_python("torch") == "their/python"
+  assert peer.find_python(sys.executable) == sys.executable
+  with pytest.raises(UserError, match="some/python is no program; --peer must name"):
+    peer.find_python("some/python")
+  monkeypatch.setenv(peer.VARIABLE, "true")
+  assert peer.find_python("torch") == "true"
   monkeypatch.delenv(peer.VARIABLE)
   monkeypatch.setattr(peer.importlib.util, "find_spec", lambda name: name)
   assert peer.find_python("torch") == sys.executable

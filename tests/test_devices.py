@@ -81,6 +81,17 @@ def test_seeds_that_do_not_divide_are_told(base):
   )
 
 
+def test_memory_is_that_of_one_device(base):
+  """Which holds two of the five seeds, takes them in turn, and has every image."""
+  alone, found = (load(base, name)[1]["memory_bytes"] for name in ("si", "si on four"))
+  a_seed = alone["state"] // 5
+  assert (found["state"], found["copies"]) == (2 * a_seed, 3 * a_seed)
+  assert found["tables"] * 5 == alone["tables"] * 2
+  assert found["images"] == alone["images"]
+  side_by_side = load(base, "si side by side on two")[1]["memory_bytes"]
+  assert (side_by_side["state"], side_by_side["copies"]) == (a_seed, 0)
+
+
 def test_seeds_differ(base):
   """Or a device that runs another's seeds would not be noticed."""
   losses = load(base, "si")[0]["loss"]

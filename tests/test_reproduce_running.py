@@ -21,6 +21,7 @@ from ebmjax.reproduce.running import (
   Settings,
   read_ledger,
   run_command,
+  time_left,
 )
 from tests.helpers import ROOT, SPLIT, environment, write_idx
 
@@ -203,7 +204,7 @@ def test_a_run_s_command_has_the_data_whole_and_the_weights(base):
 def test_nothing_is_started_that_cannot_end(base, tmp_path: Path):
   settings = make_settings(base, "none")
   outcome = Session([make_cell(base, "plain")], settings, budget=1e-9).run()
-  assert len(outcome.too_long) == 1
+  assert outcome.too_long == [f"{base / 'small.py'}:plain: seed 0"]  # not all ten
   assert not any(settings.runs.glob("*/seeds_*"))
   on_cifar100 = [cell for cell in all_cells() if cell.dataset == "cifar100"]
   outcome = Session(on_cifar100, Settings(tmp_path / "runs", {}), seeds=1000).run()
@@ -214,6 +215,15 @@ def test_nothing_is_started_that_cannot_end(base, tmp_path: Path):
     commands.obstacle(c.chosen, c.learner) is not None for c in on_cifar100
   )
   assert not (tmp_path / "runs").exists()
+
+
+def test_what_a_broken_off_run_has_done_is_not_counted_again(base, tmp_path: Path):
+  chosen = make_cell(base, "slow").chosen
+  claim = claims.Claim(tmp_path, range(3), handle=-1)
+  assert time_left(chosen, claim, 10.0) == 30.0
+  step = 60 * commands.load(chosen).stream.tasks // 4
+  (tmp_path / "scalars.jsonl").write_text(f'{{"step": {step}, "seed": 2}}\n')
+  assert time_left(chosen, claim, 10.0) == 30.0 * 3 / 4
 
 
 # Claims.
@@ -242,6 +252,14 @@ def test_claims_go_on_with_broken_off_runs_then_take_consecutive_seeds(tmp_path:
     assert (choice.claim.seeds, choice.busy) == (range(4, 6), [1, 2, 3, 6, 7])
   for claim in [*held, choice.claim]:
     claim.release()
+
+
+def test_no_more_seeds_are_claimed_than_there_is_time_for(tmp_path: Path):
+  for expected in (range(2), range(2, 4), range(4, 5)):
+    choice = claims.choose(tmp_path, range(expected[0], 5), most=2)
+    assert choice.claim is not None
+    assert choice.claim.seeds == expected
+    choice.claim.release()
 
 
 def test_a_broken_off_run_of_more_seeds_than_asked_is_left_alone(tmp_path: Path):

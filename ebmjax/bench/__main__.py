@@ -1,11 +1,10 @@
 """The command line of the benchmarks."""
 
 import argparse
-import contextlib
 import gc
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from ebmjax.bench import figure, peer
 from ebmjax.bench.sections import SECTIONS, USUAL, Options
 from ebmjax.errors import UserError
 from ebmjax.report import drawing
-from ebmjax.terminal import Parser, answer, whole_number
+from ebmjax.terminal import Parser, answer, whole_number, writing
 
 Figures = dict[str, Any]  # rows by section; environment, failures and how it was asked
 _ROUNDS = {False: 7, True: 2}  # by --quick
@@ -103,7 +102,7 @@ def _check(path: Path, pictures: bool) -> None:
   suffixes = (".svg", ".png") if pictures else ()
   if path.suffix in suffixes:
     raise UserError(f"--out={path} is JSON; give it a name that ends in .json.")
-  with _writing(path):
+  with writing(path):
     for file in chain([path], map(path.with_suffix, suffixes)):
       if file.exists():
         raise UserError(
@@ -115,7 +114,7 @@ def _check(path: Path, pictures: bool) -> None:
 
 def _write(path: Path, figures: Figures) -> None:
   """Writes the figures so far as JSON, and the curves as pictures beside it."""
-  with _writing(path):
+  with writing(path):
     atomic.write(path, json.dumps(figures, indent=1))
     if figures.get("curves"):
       drawn = figure.draw(figures["curves"])
@@ -129,16 +128,6 @@ def _write_or_tell(path: Path, figures: Figures) -> None:
     _write(path, figures)
   except UserError as error:
     print(f"ebmjax: {error}", file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-  try:
-    yield
-  except OSError as error:
-    raise UserError(
-      f"{path} cannot be written ({error.strerror}); give another file with --out."
-    ) from error
 
 
 def _read(path: Path) -> Figures:

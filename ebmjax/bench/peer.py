@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -78,9 +79,10 @@ class Peer:
 
 def find_python(named: str) -> str:
   """Returns the interpreter of --peer=PYTHON; `torch` looks for one that has torch."""
-  if named != "torch":
-    return named
-  if python := os.environ.get(VARIABLE):
+  python = os.environ.get(VARIABLE) if named == "torch" else named
+  if python:
+    if shutil.which(python) is None:
+      raise UserError(f"{python} is no program; --peer must name a Python with torch.")
     return python
   if importlib.util.find_spec("torch"):
     return sys.executable

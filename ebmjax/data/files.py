@@ -33,7 +33,7 @@ def load(info: DatasetInfo, folder: Path) -> Dataset:
   if paths or not npz_path.is_file():
     _require_all(info, folder, layout, paths)
     return build(info, *layout.read(paths), kind=layout.kind)
-  return build(info, *_read_npz(npz_path), kind="npz file")
+  return build(info, *_read_npz(npz_path), kind="images in an npz file")
 
 
 def build(info: DatasetInfo, train: Split, test: Split, kind: str) -> Dataset:

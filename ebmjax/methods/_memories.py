@@ -14,6 +14,7 @@ from jax import Array, lax
 from ebmjax.methods._replay import shares
 from ebmjax.types import Batch, Problem
 
+MOST_DRAWN = 64  # old rows of a step
 SEMANTIC = 0.2  # the share of a task's stored rows that the context learns from
 
 
@@ -96,11 +97,14 @@ def _filled(table: Array, task: Array, chosen: Array, row: Array) -> Array:
 
 
 def draw(key: Array, memory: Memory, task: Array) -> tuple[Rows, Array]:
-  """Returns M distinct episodic rows of tasks before `task`, and their targets."""
+  """Returns distinct episodic rows of tasks before `task`, and their targets.
+
+  As many as a task has, and no more than MOST_DRAWN.
+  """
   tasks, slots = memory.episodic_y.shape
   earlier = jnp.arange(tasks * slots) // slots < task
   scores = jnp.where(earlier, jax.random.uniform(key, earlier.shape), -1.0)
-  best, chosen = lax.top_k(scores, slots)
+  best, chosen = lax.top_k(scores, min(slots, MOST_DRAWN))
   x, y, targets = (
     leaf.reshape(tasks * slots, *leaf.shape[2:])[chosen]
     for leaf in (memory.episodic_x, memory.episodic_y, memory.targets)

@@ -70,11 +70,11 @@ def row_weights(mode: str, valid: Array, number: Array | None) -> Array:
   """
   size, stored = valid.shape[0], jnp.sum(valid).astype(jnp.float32)
   if mode == "mean":
-    current, replayed = size / (size + stored), stored / (size + stored)
+    current, old = size / (size + stored), stored / (size + stored)
   elif mode == "sum":
-    current = replayed = jnp.float32(1)
+    current = old = jnp.float32(1)
   else:
     current = jnp.float32(0.5) if number is None else 1 / number
-    replayed = 1 - current
-  rest = valid * (replayed / jnp.maximum(stored, 1))
+    old = 1 - current
+  rest = valid * (old / jnp.maximum(stored, 1))
   return jnp.concatenate([jnp.full(size, current / size), rest])

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.methods._gradient import all_energies
+from ebmjax.methods._gradient import all_energies, row_losses_of
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 
@@ -122,12 +122,10 @@ def _draw(
   noise = _normal(noise_key, state.params)
   sample = jax.tree.map(lambda m, s, e: m + s * e, state.params, state.std, noise)
 
-  def total_loss(params: PyTree) -> tuple[Array, PyTree]:
-    def energies(labels: Array) -> tuple[Array, PyTree]:
-      network = problem.network
-      return network.energies(params, state.model_state, batch.x, labels, train=True)
+  row_losses = row_losses_of(problem)
 
-    losses, model_state = problem.objective(energies, loss_key, batch)
+  def total_loss(params: PyTree) -> tuple[Array, PyTree]:
+    losses, model_state = row_losses(params, state.model_state, loss_key, batch)
     return jnp.sum(losses), model_state
 
   (loss, model_state), gradient = jax.value_and_grad(total_loss, has_aux=True)(sample)

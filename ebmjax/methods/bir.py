@@ -1,7 +1,8 @@
 r"""Brain-inspired replay: the network itself dreams, class by class, through feedback.
 
 Van de Ven et al. (2020). The network is also the encoder of a generator: its features
-lead to a code z, and a decoder leads back to the input (`networks.feedback`). Each
+lead to a code z, and a decoder leads back to the input (`networks.feedback`). Features
+are the last hidden layer, or of an energy network the layer before the first gate. Each
 class has a mode of codes of its own, and switches off a share `gate_off` of the
 decoder's units. From the second task on, a step dreams as many rows as its batch has,
 

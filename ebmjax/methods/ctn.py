@@ -15,7 +15,8 @@ of them when the task ended; and one of the context on
 
 along the gradient clipped to [-1, 1]. Cross-entropies are over the O labels of a row's
 own task: the method is made for streams that tell it at test time, too
-(`config.stream.scenario=task`). With `class` all contexts compete, by their energies.
+(`config.stream.scenario=task`). Deviation: with `class` all contexts compete by their
+energies, which no part of the training makes comparable; its authors have no such case.
 
 The authors descend plainly (`config.optimiser.name=sgd`), the base with the optimiser's
 rate and the context with `context_rate`, on ten rows at a time, each image once.

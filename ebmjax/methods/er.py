@@ -20,11 +20,12 @@ are, and where batches are augmented, the replayed ones are not; the released co
 stores each after one random change.
 
 Without boundaries, said by `consolidate_every` > 0 (its size does not matter), every
-batch is offered to a reservoir, which holds a uniform sample of all that was shown.
-There t is not known, and by_task means a = b = 1/2.
+batch is offered to a reservoir, which holds a uniform sample of all that was shown, as
+it was shown: where batches are augmented, after its one random change. There t is not
+known, and by_task means a = b = 1/2.
 
-State: Adam's, and the buffer: x [budget, ...] as batches hold it, labels, owner and
-rank [budget] int32, and a number; the reservoir has neither owner nor rank.
+State: the optimiser's, and the buffer: x [budget, ...] as batches hold it, labels,
+owner and rank [budget] int32, and a number; the reservoir has neither owner nor rank.
 """
 
 from typing import Any

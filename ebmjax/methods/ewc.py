@@ -17,8 +17,9 @@ Without boundaries Online EWC consolidates every `consolidate_every` steps, F_ta
 the mean over the batches since. Every single step, as the paper words it, has no effect
 at all: the anchor is where the weights are whenever the gradient is taken.
 
-State: Adam's, and importance and anchor, each as params; exact EWC needs no more than
-that for any number of tasks (`_quadratic.merge`). Periodic: a third tree, F so far.
+State: the optimiser's, and importance and anchor, each as params; exact EWC needs no
+more than that for any number of tasks (`_quadratic.merge`). Periodic: a third tree, F
+so far.
 """
 
 from typing import Any, NamedTuple

@@ -29,8 +29,8 @@ scaled to length 1, under the network as it is now. A class without exemplars is
 than any other; while no class has any (the first task), the network's own energies
 stand in.
 
-State: Adam's; exemplars [C, floor(budget / classes of a task), ...] as batches hold
-images, their number [C], the previous network, the classes it knows [C], n_task.
+State: the optimiser's; exemplars [C, floor(budget / classes of a task), ...] as batches
+hold images, their number [C], the previous network, the classes it knows [C], n_task.
 """
 
 from collections.abc import Callable
@@ -79,9 +79,8 @@ class _Ready(NamedTuple):
 def icarl(problem: Problem, config: Any) -> Learner:
   """Returns iCaRL, for a classifier; the problem's objective is not used."""
   network = problem.network
-  per_task = -(-network.num_classes // problem.num_tasks)
-  fewest_seen = max(network.num_classes // problem.num_tasks, 1)  # after a task
-  most = max(config.budget // fewest_seen, 1)
+  per_task = network.num_classes // problem.num_tasks
+  most = config.budget // per_task
 
   def init(params: PyTree, model_state: PyTree) -> _Own:
     classes, row = network.num_classes, problem.row
@@ -176,7 +175,7 @@ def _add_task(
   budget: int,
   per_task: int,
 ) -> tuple[Array, Array]:
-  """Returns exemplars and their counts [C] after a task of at most `per_task` classes.
+  """Returns exemplars and their counts [C] after a task of `per_task` classes.
 
   The features of the whole task are held at once, [M, F].
   """
@@ -188,7 +187,7 @@ def _add_task(
   size = jnp.zeros(classes, jnp.int32).at[view.y[view.rows]].add(view.valid)
   most = own.exemplars.shape[1]
   number = jnp.minimum(budget // jnp.sum(view.seen), most)
-  # Out-of-range classes fill up: they have no members and are dropped at the end.
+  # A class without images leaves a place out of range, which is dropped at the end.
   labels = jnp.nonzero(size, size=per_task, fill_value=classes)[0]
   members = (view.y[view.rows][None, :] == labels[:, None]) & view.valid[None, :]
   picks = herd(_in_blocks(phi_of, view.rows), members, number, most)

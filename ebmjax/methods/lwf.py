@@ -15,7 +15,8 @@ the number of classes seen now, as the code behind the published MNIST figures d
 The first task is plain training. Without boundaries the network is kept every
 `consolidate_every` steps, with weights of 1/2 each once there is an old one.
 
-State: Adam's, and the old network (parameters, other variables) and its classes [C].
+State: the optimiser's, and the old network (parameters, other variables) and its
+classes [C].
 """
 
 from typing import Any, NamedTuple

@@ -20,8 +20,8 @@ Without boundaries it consolidates every `consolidate_every` steps, the importan
 the mean over the batches since. Every single step has no effect at all: the anchor is
 where the weights are whenever the gradient is taken.
 
-State: Adam's, and Omega and theta*, each as params. Periodic: a third tree, the
-importance so far.
+State: the optimiser's, and Omega and theta*, each as params. Periodic: a third tree,
+the importance so far.
 """
 
 from typing import Any, NamedTuple

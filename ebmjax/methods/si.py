@@ -14,7 +14,7 @@ paper's code; task leaves the pull out, as in the original.
 Without boundaries it consolidates every `consolidate_every` steps; every single one has
 no effect at all, since the anchor then is where the weights are.
 
-State: Adam's, and W, Omega and theta', each as params.
+State: the optimiser's, and W, Omega and theta', each as params.
 """
 
 from typing import Any, NamedTuple

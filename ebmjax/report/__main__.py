@@ -9,15 +9,13 @@ its 95 % confidence interval and a p-value, seed by seed where the seeds are the
 """
 
 import argparse
-import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from ebmjax import atomic
 from ebmjax.errors import UserError
 from ebmjax.report import compare, compare_page, page, stored, table
-from ebmjax.terminal import Parser, answer
+from ebmjax.terminal import Parser, answer, writing
 
 _EPILOG = """examples:
   python -m ebmjax.report runs/splitmnist
@@ -38,6 +36,11 @@ def _act(given: argparse.Namespace) -> int:
   out = given.out or usual
   if out.suffix not in (".html", ".htm"):
     raise UserError(f"--out={out} is a page; give it a name that ends in .html.")
+  if not alone and stored.holds_run(out.parent):
+    raise UserError(
+      f"--out={out} lies in the folder of a run, whose files the tables beside the "
+      "page could replace; give a page outside of it."
+    )
   _write_one(runs[0], out) if alone else _write_comparison(runs, out)
   print(f"Page: {out}")
   return 0
@@ -45,7 +48,7 @@ def _act(given: argparse.Namespace) -> int:
 
 def _write_one(run: stored.StoredRun, out: Path) -> None:
   content = page.render(run.results, run.history, run.scalars)
-  with _writing(out):
+  with writing(out):
     atomic.write(out, content)
   print(table.closing_table(run.results))
 
@@ -53,19 +56,9 @@ def _write_one(run: stored.StoredRun, out: Path) -> None:
 def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
   rows, notes = compare.rows(runs), compare.warnings(runs)
   content = compare_page.render(runs, rows, notes)
-  with _writing(out):
+  with writing(out):
     compare.write(out, content, rows, notes)
   print(compare.text(rows, notes))
-
-
-@contextlib.contextmanager
-def _writing(out: Path) -> Iterator[None]:
-  try:
-    yield
-  except OSError as error:
-    raise UserError(
-      f"{out} cannot be written ({error.strerror}); give another file with --out."
-    ) from error
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

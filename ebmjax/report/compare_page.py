@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ebmjax import metrics
 from ebmjax.report import charts, compare, pictures, words
 from ebmjax.report.charts import Dots
 from ebmjax.report.colours import line_colours
@@ -90,7 +91,7 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> list[Markup]:
     found = Difference(**row["difference"])
     p = words.DASH if found.p is None else told(found.p)
     made.append((row["name"], _signed(found.mean), _interval(found), p, found.test))
-  header = ("run", "difference", "95 % interval", "", "test")
+  header = ("run", "difference", "95 % interval", "p-value", "test")
   caption = f"Average accuracy less that of {first}, in points"
   many = [element("p", compare.MANY)] if len(rows) > 2 else []
   return [table(caption, header, made, "named"), *many]
@@ -139,8 +140,7 @@ def _dots(runs: Sequence[StoredRun], inks: Sequence[str], key: Markup) -> Markup
   series = []
   for number, (run, ink) in enumerate(zip(runs, inks, strict=True), start=1):
     last = 100 * matrices(run.history)[0][:, -1]  # [R, T]
-    count = len(last)
-    sem = last.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else None
+    sem = metrics.standard_error(last, axis=0)
     series.append(Dots(last.mean(axis=0), sem, ink, str(number)))
   tasks = max(len(dots.y) for dots in series)
   chart = charts.dot_chart(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ebmjax import metrics
 from ebmjax.report import colours
 
 if TYPE_CHECKING:
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
   from matplotlib.axis import Axis
   from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart with every kind of colour vision; their yellow is
-# too pale for lines, and black is left for means.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+# After Okabe and Ito's colours, told apart with every kind of colour vision, as dark as
+# lines on white must be (the style sheet has the same); their yellow is too pale, and
+# black is left for means.
+PALETTE = ("#0072B2", "#C77C00", "#008A64", "#B8578F", "#3A9BD4", "#C04E00")
 MAX_TICKS = 20  # names that fit along an axis
 DPI = 120
 
@@ -100,8 +102,8 @@ def mean_line(
   if len(steps) == 1:
     style["marker"] = "o"  # a line of one point is invisible
   axes.plot(steps, mean, **({"markersize": 3, "linewidth": 1.5} | style))
-  if values.shape[1] > 1:
-    sem = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
+  sem = metrics.standard_error(values, axis=1)
+  if sem is not None:
     colour = style["color"]
     axes.fill_between(
       steps, mean - sem, mean + sem, color=colour, alpha=0.2, linewidth=0

@@ -169,7 +169,7 @@ def _tasks(history: History) -> Markup:
 def _bar(percent: float) -> Markup:
   wide = 0.0 if np.isnan(percent) else percent
   bar = element("span", class_="bar", style=f"width:{wide:.1f}%")
-  return element("td", bar, class_="bars", aria_hidden="true")
+  return element("td", bar, class_="bars")
 
 
 def _matrix(history: History) -> Markup:
@@ -227,9 +227,8 @@ def mean_and_sem(values: np.ndarray) -> str:
   """Returns "mean ± SEM" of percentages [R], a dash where one is missing."""
   if np.isnan(values).any():
     return words.DASH
-  if len(values) == 1:
-    return f"{values[0]:.2f}"
-  return f"{values.mean():.2f} ± {values.std(ddof=1) / np.sqrt(len(values)):.2f}"
+  mean, sem, _ = metrics.mean_sem(values)
+  return f"{mean:.2f}" if sem is None else f"{mean:.2f} ± {sem:.2f}"
 
 
 def _percent(value: float) -> str:

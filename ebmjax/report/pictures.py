@@ -197,6 +197,5 @@ def line(
   """Returns the mean of `values` [E, R] over runs, less evaluations without a value."""
   known = ~np.isnan(values).any(axis=1)
   values = values[known]
-  count = values.shape[1]
-  sem = values.std(axis=1, ddof=1) / np.sqrt(count) if count > 1 else None
+  sem = metrics.standard_error(values, axis=1)
   return Line(steps[known], values.mean(axis=1), sem, colour, name, class_)

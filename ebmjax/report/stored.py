@@ -47,6 +47,11 @@ def read(path: str | Path) -> StoredRun:
   return StoredRun(folder.path, results, history, folder.scalars())
 
 
+def holds_run(folder: Path) -> bool:
+  """Returns whether a folder is a run's, finished or not."""
+  return (folder / "evaluations").is_dir()
+
+
 def find(root: str | Path) -> list[Path]:
   """Returns the folders of finished runs under `root`, in the order of their names."""
   return sorted(path.parent for path in Path(root).rglob("results.json"))

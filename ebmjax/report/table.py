@@ -120,15 +120,19 @@ def _remarks(results: Mapping[str, Any]) -> list[str]:
 
 
 def _ends_on_last_task(results: Mapping[str, Any]) -> bool:
-  """Returns whether a low average is what this kind of run is known to give."""
+  """Returns whether a low average is what this kind of run is known to give.
+
+  Not where the paper's own figure for it is a high one.
+  """
   config, average = results["config"], results["average_accuracy"]
-  tasks = len(results["accuracy_matrix"][0])
+  cell, tasks = results["paper"], len(results["accuracy_matrix"][0])
   softmax = config["network"]["name"] == "sbc" and config["objective"] == "ce"
   no_replay = config["method"]["name"] in ("finetune", *REGULARISERS)
   class_incremental = config["stream"]["scenario"] == "class"
   if not (softmax and no_replay and class_incremental) or average is None or tasks < 2:
     return False
-  return average["mean"] < LOW * 100 / tasks
+  figures = [average["mean"], *([] if cell is None else [cell["accuracy"]])]
+  return max(figures) < LOW * 100 / tasks
 
 
 def low_value_note(results: Mapping[str, Any]) -> str | None:
@@ -137,12 +141,12 @@ def low_value_note(results: Mapping[str, Any]) -> str | None:
     return None
   tasks = len(results["accuracy_matrix"][0])
   cell = results["paper"]
-  same = "" if cell is None else f" The paper reports the same: {_paper(results)} %."
+  published = "" if cell is None else f" The paper reports {_paper(results)} %."
   return (
     f"about 100/{tasks} = {100 / tasks:.1f} % is expected here and is not a bug. "
     "A softmax classifier without replay, regularised or not, ends up predicting "
     "little but the classes of the last task, and the earlier tasks score close to 0 %."
-    + same
+    + published
   )
 
 

@@ -86,9 +86,9 @@ def select(cells: Iterable[Cell], names: list[str], ids: list[str]) -> list[Cell
   for name in ids:
     if name not in by_id:
       near = nearest(name, by_id)
-      hint = f"did you mean {near!r}?" if near else ""
+      hint = f"did you mean {near!r}? " if near else ""
       raise ConfigError(
-        f"there is no cell {name!r}; {hint} python -m ebmjax.reproduce lists all."
+        f"there is no cell {name!r}; {hint}python -m ebmjax.reproduce lists all."
       )
   return [
     cell for cell in cells if "all" in names or cell.table in names or cell.id in ids

@@ -53,10 +53,11 @@ def planning(runs: Path) -> Iterator[None]:
     yield
 
 
-def choose(folder: Path, missing: Iterable[int]) -> Choice:
+def choose(folder: Path, missing: Iterable[int], most: int | None = None) -> Choice:
   """Returns a claim on the next seeds of `missing` in `folder`, while `planning`.
 
-  A broken-off run is gone on with; otherwise the first consecutive seeds are taken.
+  A broken-off run is gone on with, if all of its seeds are missing; otherwise the first
+  consecutive seeds are taken, at most `most` of them.
   """
   missing = set(missing)
   present = {path: range(first, last + 1) for path, first, last in _folders(folder)}
@@ -70,16 +71,16 @@ def choose(folder: Path, missing: Iterable[int]) -> Choice:
   ]
   if not free:
     return Choice(None, sorted(missing & busy))
-  path, seeds = begun[0] if begun else _fresh(folder, free)
+  path, seeds = begun[0] if begun else _fresh(folder, free, most or len(free))
   folder.mkdir(parents=True, exist_ok=True)
   handle = _lock(path)
   claim = None if handle is None else Claim(path, seeds, handle)
   return Choice(claim, sorted(missing & busy))
 
 
-def _fresh(folder: Path, free: set[int]) -> tuple[Path, range]:
+def _fresh(folder: Path, free: set[int], most: int) -> tuple[Path, range]:
   first = last = min(free)
-  while last + 1 in free:
+  while last + 1 in free and last + 1 - first < most:
     last += 1
   return folder / f"seeds_{first}-{last}", range(first, last + 1)
 

@@ -8,21 +8,21 @@ from ebmjax.data import DATASETS
 from ebmjax.reproduce import commands
 from ebmjax.reproduce.ledger import Measurement
 
-# Fine-tuning steps a second of one seed, batches of 128, on two CPU cores, measured as
-# BENCHMARKS.md says. (stream, data, network, without boundaries)
+# Fine-tuning steps a second of one seed, batches of 128, on two CPU cores: the medians
+# of BENCHMARKS.md. (stream, data, network, without boundaries)
 RATES = {
-  ("split", "mnist", "ebm", False): 956.0,
-  ("split", "mnist", "ebm", True): 396.0,  # two gated layers
-  ("split", "mnist", "sbc", False): 535.0,
-  ("permuted", "mnist", "ebm", False): 279.0,
-  ("permuted", "mnist", "ebm", True): 80.0,  # two gated layers
-  ("permuted", "mnist", "sbc", False): 127.0,
-  ("split", "cifar10", "ebm", False): 5.81,
-  ("split", "cifar10", "sbc", False): 5.74,
-  ("split", "cifar100", "ebm", False): 40.0,  # fixed statistics
-  ("split", "cifar100", "sbc", False): 39.4,  # fixed statistics
+  ("split", "mnist", "ebm", False): 949.0,
+  ("split", "mnist", "ebm", True): 406.0,  # two gated layers
+  ("split", "mnist", "sbc", False): 491.0,
+  ("permuted", "mnist", "ebm", False): 290.0,
+  ("permuted", "mnist", "ebm", True): 91.3,  # two gated layers
+  ("permuted", "mnist", "sbc", False): 94.5,
+  ("split", "cifar10", "ebm", False): 8.8,
+  ("split", "cifar10", "sbc", False): 6.65,
+  ("split", "cifar100", "ebm", False): 45.4,  # fixed statistics
+  ("split", "cifar100", "sbc", False): 33.4,  # fixed statistics
 }
-MOVING_STATISTICS = {"ebm": 22.4, "sbc": 20.6}  # CIFAR-100, trunk in every step
+MOVING_STATISTICS = {"ebm": 24.3, "sbc": 19.6}  # CIFAR-100, trunk in every step
 # Times of a step over fine-tuning's, SBC on permuted MNIST.
 FACTORS = {
   "finetune": 1.0,
@@ -35,9 +35,9 @@ FACTORS = {
   "icarl": 1.42,
 }
 # Not measured side by side. BGD made 2.9 steps a second on one of two busy cores, with
-# the SBC on permuted MNIST; two are taken to make twice that, against 127 of the rates.
+# the SBC on permuted MNIST; two are taken to make twice that, against the rate above.
 # Of the two with a generator the products are counted, on the same network.
-GUESSED_FACTORS = {"bgd": 22.0, "dgr": 7.6, "bir": 7.6}
+GUESSED_FACTORS = {"bgd": 16.3, "dgr": 7.6, "bir": 7.6}
 GUESSED_FACTOR = 3.0  # of any other method
 GUESSED_RATE = 200.0  # capacity study
 # EBM, many labels a row: CIFAR-100's ratios on one core, a guess elsewhere.

@@ -13,6 +13,7 @@ from ebmjax.reproduce.claims import Claim
 from ebmjax.reproduce.estimates import told
 
 _log = logging.getLogger("ebmjax")
+SCALARS = "scalars.jsonl"  # of a run's folder
 _STEP = re.compile(rb'"step": (\d+)')
 
 
@@ -41,7 +42,7 @@ class Overall:
       else (f"{chosen}, seed {first}")
     )
     _log.info("%s: about %s; %s", name, told(seconds), claim.log)
-    part = Part(self._bar, name, claim.workdir / "scalars.jsonl", seconds, steps)
+    part = Part(self._bar, name, claim.workdir / SCALARS, seconds, steps)
     part.look()
     yield part
     part.move(seconds)
@@ -76,7 +77,7 @@ class Part:
 
 
 def last_step(scalars: Path) -> int:
-  """Returns the last step in a run's scalars.jsonl, 0 without one."""
+  """Returns the last step in a run's file of scalars, 0 without one."""
   try:
     with scalars.open("rb") as file:
       size = file.seek(0, 2)

@@ -74,6 +74,13 @@ def deviations(cell_id: str) -> list[str]:
     found.append("domain-incremental, as published; images padded to 32x32")
   if (method, dataset) == ("ctn", "perm_mnist"):
     found.append("the task is told at test, as published; images padded to 32x32")
+  if origin(cell_id) == _ORIGINS["bgd"]:
+    found.append(
+      "weights drawn as everywhere here and pixels from 0 to 1, where that study draws "
+      "Xavier's and normalises; images of split MNIST not padded"
+    )
+  if (table, method, dataset) == ("boundary_aware_no_replay", "mas", "split_mnist"):
+    found.append("pixels from 0 to 1, where that study normalises")
   if table == "boundary_free" and method in ("online_ewc", "si"):
     found.append("consolidates every 100 steps: after every batch it has no effect")
   if (table, method, dataset) == ("boundary_aware_no_replay", "mas", "cifar100"):

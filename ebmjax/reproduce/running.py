@@ -1,5 +1,6 @@
 """Runs what is missing of some cells, cheapest first, each in a process of its own."""
 
+import math
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from ebmjax.reproduce.cells import Cell
 from ebmjax.reproduce.claims import Claim
 from ebmjax.reproduce.estimates import estimate, steps
 from ebmjax.reproduce.ledger import Ledger
-from ebmjax.reproduce.overall import Overall
+from ebmjax.reproduce.overall import SCALARS, Overall, last_step
 
 PATIENCE = 10.0  # seconds that an ended run may take to go
 _IN_USE = "another process is running in"
@@ -102,10 +103,12 @@ class Session:
   def _claim(self, chosen: str, count: int) -> Claim | None:
     """Returns the next missing seeds of a command, now ours; None: no more of them."""
     folder = self._settings.runs / commands.short_name(chosen)
+    each = estimate(chosen, self._ledger.measurement(chosen)).seconds
+    most = None if self._end is None else max(int(self._left() / each), 1)
     with claims.planning(self._settings.runs):
       # Read anew, because another process may have finished some meanwhile.
       self._ledger = read_ledger(self._cells, self._settings)
-      choice = claims.choose(folder, _missing(self._ledger, chosen, count))
+      choice = claims.choose(folder, _missing(self._ledger, chosen, count), most)
     if choice.claim is None and choice.busy:
       self._outcome.busy.append(f"{chosen}: {_told(choice.busy)}, in {folder}")
     return choice.claim
@@ -114,7 +117,7 @@ class Session:
     """Returns whether the claimed seeds are finished now."""
     name = f"{chosen}: {_told(claim.seeds)}"
     each = estimate(chosen, self._ledger.measurement(chosen)).seconds
-    if not self._fits(each * len(claim.seeds)):
+    if time_left(chosen, claim, each) > self._left():
       self._outcome.too_long.append(name)
       return False
     fault = self._run(chosen, claim, each, overall)
@@ -126,8 +129,9 @@ class Session:
       self._outcome.failed.append(f"{name}: {fault}")
     return fault is None
 
-  def _fits(self, seconds: float) -> bool:
-    return self._end is None or time.monotonic() + seconds <= self._end
+  def _left(self) -> float:
+    """Returns the seconds that the budget has left."""
+    return math.inf if self._end is None else self._end - time.monotonic()
 
   def _lacking(self, chosen: str) -> str:
     """Returns what the user has still to give, as a sentence, or nothing."""
@@ -165,6 +169,15 @@ class Session:
     if child.returncode == 0:
       return None
     return _fault(claim.log, begin, child.returncode)
+
+
+def time_left(chosen: str, claim: Claim, each: float) -> float:
+  """Returns the seconds that claimed seeds still take, of `each` in all.
+
+  They move on together, so a broken-off run has done the same share of every seed.
+  """
+  done = last_step(claim.workdir / SCALARS) / steps(commands.load(chosen))
+  return each * len(claim.seeds) * max(1 - done, 0)
 
 
 def run_command(chosen: str, claim: Claim, settings: Settings) -> list[str]:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ebmjax.identity import identity
+from ebmjax.identity import identity, nested
 from ebmjax.report import paper
 from ebmjax.reproduce.cells import Cell
 from ebmjax.reproduce.estimates import Estimate, estimate, told
@@ -42,11 +42,7 @@ def beside(measured: Measurement) -> str:
   named = readings()["variants"].get(measured.command, {}).get("published")
   if named:
     return str(named)
-  config: dict[str, Any] = {}
-  for key, value in json.loads(identity(measured.entries[-1].config)).items():
-    group, _, name = key.rpartition(".")
-    (config.setdefault(group, {}) if group else config)[name] = value
-  cell = paper.lookup(config)
+  cell = paper.lookup(nested(json.loads(identity(measured.entries[-1].config))))
   if cell is None:
     return "-"
   sem = "" if cell["sem"] is None else f" +- {cell['sem']:.2f}"

@@ -33,7 +33,8 @@ def boundary_free_schedule(
   """Returns positions [S, B] within the row's task and tasks [S, B], cross-faded.
 
   S = T * iterations. A batch draws its rows' tasks from `task_weights` and, within a
-  task, distinct images; rows are ordered by task.
+  task, distinct images; rows are ordered by task. Deviation: the paper's appendix lets
+  single classes fade; in its released code it is tasks.
   """
   check_batch(min(sizes), batch_size)
   steps = len(sizes) * iterations

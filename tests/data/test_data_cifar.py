@@ -74,7 +74,7 @@ def test_reads_an_npz(tiny, load, tmp_path: Path):
   np.savez(tmp_path / f"{tiny.info.name}.npz", **arrays)
   dataset = load(tmp_path, require_full=True)
   tiny.assert_holds(dataset)
-  assert dataset.source == source_of(tiny, "npz file")
+  assert dataset.source == source_of(tiny, "images in an npz file")
   arrays["x_train"] = arrays["x_train"].transpose(0, 3, 1, 2)
   np.savez(tmp_path / f"{tiny.info.name}.npz", **arrays)
   with pytest.raises(DataError, match=r"shape \(32, 32, 3\), but holds uint8 of shape"):

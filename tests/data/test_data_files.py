@@ -32,7 +32,7 @@ def test_reads_an_npz(tiny, config, tmp_path: Path):
   dataset = data.load(config("files", folder))
   tiny.assert_holds(dataset)
   assert dataset.full
-  assert dataset.source == "mnist, full, official npz file"
+  assert dataset.source == "mnist, full, official images in an npz file"
 
 
 def test_idx_files_go_before_an_npz(tiny, config, tmp_path: Path):

@@ -170,6 +170,7 @@ def test_faults_are_told_in_a_sentence(runs, tmp_path, capsys):
     ([odd], "is not the results of a run"),
     ([lost], "no evaluations/*.npz"),
     ([good, good, f"--out={tmp_path}/no/a.html"], "cannot be written (No such file"),
+    ([good, good, f"--out={good}/results.html"], "lies in the folder of a run"),
     ([good, f"--out={tmp_path}/a.csv"], "give it a name that ends in .html"),
   ):
     assert main(list(map(str, arguments))) == 1
