@@ -155,7 +155,7 @@ def test_estimates_rest_on_runs_then_on_speeds_then_on_guesses():
   run = Ledger(all_cells(), [slower]).measurement(chosen)
   assert estimates.estimate(chosen, run) == (pytest.approx(300.0), "runs")
   guess = estimates.estimate("configs/permmnist.py:bgd,sbc", None)
-  assert guess == (pytest.approx(20_000 / 127 * 22), "guess")
+  assert guess == (pytest.approx(20_000 / 94.5 * 16.3), "guess")
 
 
 # The stored results.
