@@ -28,6 +28,8 @@ class Checkpoints:
 
   def __init__(self, directory: Path, keep: int) -> None:
     self._directory = directory.absolute()
+    if directory.exists() and not directory.is_dir():
+      raise CheckpointError(f"{directory} is no folder of checkpoints; remove it.")
     # Orbax drops its own notes at every step; only its errors concern a user.
     logging.getLogger("absl").setLevel(logging.ERROR)
     if processes.is_first():
@@ -45,15 +47,16 @@ class Checkpoints:
 
     Of several processes all must call it, with the same arrays; the first one writes.
     """
-    if not self._keeper.save(step, states, force=True):
-      raise CheckpointError(
-        f"the checkpoint of step {step} was not written to {self._directory}; check "
-        "the space on the disk and start the same command again."
-      )
-    if processes.is_first():
-      folder = self._directory / str(step)
-      manifest = {"leaves": leaves(states), "files": _sums(folder)}
-      atomic.write(folder / _MANIFEST, json.dumps(manifest))
+    try:
+      written = self._keeper.save(step, states, force=True)
+      if written and processes.is_first():
+        folder = self._directory / str(step)
+        manifest = {"leaves": leaves(states), "files": _sums(folder)}
+        atomic.write(folder / _MANIFEST, json.dumps(manifest))
+    except (OSError, ValueError) as error:  # orbax wraps the disk's complaints
+      raise self._unwritten(step) from error
+    if not written:
+      raise self._unwritten(step)
 
   def restore(self, like: PyTree) -> tuple[int, PyTree] | None:
     """Returns (step, states) of the newest whole checkpoint, or None without any.
@@ -78,6 +81,12 @@ class Checkpoints:
       )
     return step, self._keeper.load(step, _abstract(like))
 
+  def _unwritten(self, step: int) -> CheckpointError:
+    return CheckpointError(
+      f"the checkpoint of step {step} was not written to {self._directory}; check the "
+      "space on the disk and start the same command again."
+    )
+
   def close(self) -> None:
     """Waits for the disk."""
     self._keeper.close()
@@ -98,13 +107,15 @@ def leaves(tree: PyTree) -> str:
 
 
 def _set_damaged_aside(directory: Path) -> None:
-  """Renames the steps whose files have changed; drops those that were not finished."""
+  """Renames the steps whose files have changed; drops the last, if unfinished."""
   if not directory.is_dir():
     return
   steps = [int(path.name) for path in directory.iterdir() if path.name.isdigit()]
   for step in sorted(steps):
     folder = directory / str(step)
-    if not (folder / _MANIFEST).exists():  # killed between orbax's commit and ours
+    if step == max(steps) and not (folder / _MANIFEST).exists():
+      # Killed between orbax's commit and ours, by all signs: the one before is whole.
+      _log.warning("The checkpoint of step %d was not finished; it is dropped.", step)
       shutil.rmtree(folder)
     elif fault := _fault(folder):
       _log.warning(
@@ -120,8 +131,9 @@ def _set_damaged_aside(directory: Path) -> None:
 def _fault(folder: Path) -> str | None:
   """Returns what is wrong with the files of a step, or None."""
   try:
-    kept = json.loads((folder / _MANIFEST).read_text())["files"]
-  except (ValueError, KeyError, TypeError):  # UnicodeDecodeError is a ValueError
+    manifest = json.loads((folder / _MANIFEST).read_text())
+    kept, _ = manifest["files"], manifest["leaves"]
+  except (OSError, ValueError, KeyError, TypeError):  # a wrong byte is a ValueError
     return f"{_MANIFEST} cannot be read"
   found = _sums(folder)
   wrong = [name for name in sorted(kept) if found.get(name) != kept[name]]

@@ -13,6 +13,7 @@ from ebmjax import config as configuration
 from ebmjax.errors import ConfigError
 from ebmjax.variants import VARIANTS, UnknownVariantError
 
+_KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
 _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
 
 
@@ -27,9 +28,9 @@ def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
   known = configuration.flat_keys(config)
   for key in _overrides(argv):
     if key not in known:
-      raise ConfigError(f"config.{key} is unknown; {_known_keys(key, known)}")
+      raise ConfigError(f"config.{key} {_no_key(key, known)}")
   values = _read_flags(_without("config", argv), config)
-  return values.config, Path(values.workdir or default_workdir(chosen))
+  return values.config, _workdir(values.workdir or default_workdir(chosen))
 
 
 def distributed(argv: list[str]) -> str:
@@ -42,11 +43,21 @@ def load(chosen: str) -> ConfigDict:
   path, _, variants = chosen.partition(":")
   module = _import(Path(path))
   try:
-    return module.get_config(variants) if variants else module.get_config()
+    config = module.get_config(variants) if variants else module.get_config()
   except ConfigError:
     raise
   except Exception as error:  # the file is a user's own program
     raise ConfigError(f"get_config of {path} fails: {_told(error)}.") from error
+  if not isinstance(config, ConfigDict):
+    raise ConfigError(
+      f"get_config of {path} returns {type(config).__name__}, not a ConfigDict; return "
+      "what ebmjax.config.default() gives, with its changes."
+    )
+  known = configuration.flat_keys(configuration.default())
+  for key in configuration.flat_keys(config):
+    if key not in known:
+      raise ConfigError(f"config.{key} of {path} {_no_key(key, known)}")
+  return config
 
 
 def command(argv: list[str]) -> str:
@@ -89,8 +100,8 @@ def variants_of(chosen: str) -> tuple[str, ...]:
 def _variants_told(variants: tuple[str, ...]) -> str:
   if not variants:
     return ""
-  several = ",".join(variants[:2])
-  return f"Variants: {', '.join(variants)}. Several: FILE:{several}"
+  several = f" Several: FILE:{','.join(variants[:2])}" if len(variants) > 1 else ""
+  return f"Variants: {', '.join(variants)}.{several}"
 
 
 def default_workdir(chosen: str) -> str:
@@ -102,17 +113,18 @@ def default_workdir(chosen: str) -> str:
 
 
 def _read_flags(argv: list[str], config: ConfigDict) -> Any:
-  """Returns the flags' values; a fault is told in the flag library's words."""
+  """Returns the flags' values; other faults are told in the flag library's words."""
   values = flags.FlagValues()
   flags.DEFINE_string("workdir", None, "The run's folder.", flag_values=values)
   flags.DEFINE_string("distributed", "auto", "See main.", flag_values=values)
-  config_flags.DEFINE_config_dict(
-    "config", config, flag_values=values, lock_config=True, sys_argv=argv
-  )
   try:
+    config_flags.DEFINE_config_dict(
+      "config", config, flag_values=values, lock_config=True, sys_argv=argv
+    )
     rest = values(argv)
   except (flags.Error, TypeError, ValueError) as error:
-    raise ConfigError(f"{' '.join(str(error).split())} See --help.") from error
+    said = " ".join(str(error).split()).rstrip(".")
+    raise ConfigError(f"{_wrong_value(said, config) or said}; see --help.") from error
   if rest[1:]:
     raise ConfigError(f"the argument {rest[1]!r} is not a flag; see --help.")
   return values
@@ -171,8 +183,28 @@ def _overrides(argv: list[str]) -> list[str]:
   return [match[1] for match in map(_OVERRIDE.match, argv) if match]
 
 
-def _known_keys(key: str, known: dict[str, Any]) -> str:
+def _no_key(key: str, known: dict[str, Any]) -> str:
+  """Returns what is said of a name that is no key."""
+  below = [name for name in known if name.startswith(f"{key}.")]
+  if below:
+    return f"is a group of keys, such as config.{below[0]}; see --help for all keys."
   hint = configuration.nearest(key, known)
   if hint:
-    return f"did you mean config.{hint}? See --help for all keys."
-  return "see --help for all keys."
+    return f"is unknown; did you mean config.{hint}? See --help for all keys."
+  return "is unknown; see --help for all keys."
+
+
+def _wrong_value(said: str, config: ConfigDict) -> str:
+  """Returns what a value should have been, of a complaint about a key's type."""
+  found = re.match(r"flag --config\.([\w.]+)=(.*?): ", said)
+  if found is None or found[1] not in (known := configuration.flat_keys(config)):
+    return ""
+  kind = _KINDS.get(type(known[found[1]]), f"like {known[found[1]]!r}")
+  return f"config.{found[1]}={found[2]} is not {kind}"
+
+
+def _workdir(path: str) -> Path:
+  try:
+    return Path(path).expanduser()
+  except RuntimeError as error:  # the home of a user that there is not
+    raise ConfigError(f"--workdir={path} is no place here; give another.") from error

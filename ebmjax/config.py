@@ -6,6 +6,12 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+# Keys that say where things lie, not what they are; each machine may have its own.
+PLACES = (
+  *("data.dir", "data.source", "data.download", "data.require_full"),
+  "network.pretrained",
+)
+
 _DATA = {
   "name": "mnist",
   "source": "auto",

@@ -10,10 +10,10 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import data, environment, memory, processes, runner, streams
+from ebmjax import data, environment, memory, networks, processes, runner, streams
 from ebmjax import report as reporting
 from ebmjax.checkpoints import Checkpoints
-from ebmjax.config import flat_keys
+from ebmjax.config import PLACES, flat_keys
 from ebmjax.errors import WorkdirError
 from ebmjax.machine import Machine, Setup, describe_parts, make_setup
 from ebmjax.plan import Stop, make_plan
@@ -21,7 +21,7 @@ from ebmjax.progress import Progress
 from ebmjax.stopwatch import Stopwatch
 from ebmjax.types import Dataset, Evaluation
 from ebmjax.validation import resolve
-from ebmjax.workdir import Record, Workdir
+from ebmjax.workdir import WEIGHTS, Record, Workdir
 
 _log = logging.getLogger("ebmjax")
 _ACTIVITIES = ("training", "consolidating", "evaluating", "recording", "saving")
@@ -197,7 +197,7 @@ def _require_same_command(config: ConfigDict, workdir: Path) -> None:
   keys = {
     f"config.{key}": value
     for key, value in flat_keys(config).items()
-    if not key.startswith("data.")  # each host may keep the data elsewhere
+    if key not in PLACES  # each host may keep the data elsewhere
   }
   processes.require_same(keys | {"--workdir": str(workdir)})
 
@@ -215,7 +215,9 @@ def _require_shared(workdir: Path) -> None:
 
 
 def _require_same_data(facts: dict[str, Any]) -> None:
-  processes.require_same({"data": f"{facts['data_source']} ({facts['data_digest']})"})
+  data_told = f"{facts['data_source']} ({facts['data_digest']})"
+  weights = facts.get(WEIGHTS, "none")
+  processes.require_same({"data": data_told, "pre-trained weights": weights})
 
 
 def _announce(setup: Setup, facts: dict[str, Any]) -> None:
@@ -237,7 +239,9 @@ def _announce(setup: Setup, facts: dict[str, Any]) -> None:
 
 def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:
   """Returns what every output says of the data and the machine."""
-  return {
+  path = config.network.pretrained
+  weights = {WEIGHTS: networks.trunk_digest(path)} if path else {}
+  return weights | {
     "data_source": dataset.source,
     "data_full": dataset.full,
     "evaluated_on": reporting.evaluated_on(config.to_dict()),

@@ -19,6 +19,7 @@ from ebmjax.data import DATASETS
 from ebmjax.errors import ConfigError, WorkdirError
 from ebmjax.identity import nested
 from ebmjax.machine import make_learner
+from ebmjax.networks import caches_features
 from ebmjax.networks.cifar100 import save_trunk
 from ebmjax.terminal import answer
 from ebmjax.validation import resolve
@@ -41,9 +42,14 @@ def export(run: Path, out: Path, seed: int | None = None) -> int:
   found = _read(run)
   if seed is not None and seed not in found.seeds:
     raise WorkdirError(f"{run} has no seed {seed}; its seeds are {found.seeds}.")
+  network = found.config.network
+  if network.trunk != "conv5" or caches_features(network):
+    raise WorkdirError(
+      f"the network of {run} has no trunk of its own; use configs/pretrain_cifar10.py."
+    )
   step, states = _last_states(found, run)
   index = 0 if seed is None else found.seeds.index(seed)
-  trunk = jax.tree.map(lambda leaf: leaf[index], _trunk(states, run))
+  trunk = jax.tree.map(lambda leaf: leaf[index], _trunk(states))
   try:
     save_trunk(out, trunk)
   except OSError as error:
@@ -78,9 +84,8 @@ def _last_states(found: _Run, run: Path) -> tuple[int, Any]:
   config = found.config
   row = jax.ShapeDtypeStruct(found.image_shape, np.uint8)
   keys = jax.numpy.stack([jax.random.key(seed) for seed in found.seeds])
-  one_task = np.ones(
-    (1, found.classes), bool
-  )  # only the number of classes shapes a state
+  # Only the number of classes shapes a state.
+  one_task = np.ones((1, found.classes), bool)
   learner = make_learner(config, row, one_task, jax.vmap(runner.init_key)(keys))
   init = runner.make_init(learner, runner.choose_driver("auto", jax.default_backend()))
   with Checkpoints(run / "checkpoints", config.checkpoint.keep) as keeper:
@@ -96,15 +101,11 @@ def _no_checkpoints(run: Path) -> WorkdirError:
   )
 
 
-def _trunk(states: Any, run: Path) -> dict[str, Any]:
+def _trunk(states: Any) -> dict[str, Any]:
   """Returns {"params", "batch_stats"} of a state's trunk, fine-tuned or frozen."""
-  state = getattr(states, "model_state", {})
-  for holder in (getattr(states, "params", {}), state):
-    if "trunk" in holder:
-      return {"params": holder["trunk"], "batch_stats": state["batch_stats"]}
-  raise WorkdirError(
-    f"the network of {run} has no trunk of its own; use configs/pretrain_cifar10.py."
-  )
+  tuned, fixed = states.params, states.model_state
+  params = tuned["trunk"] if "trunk" in tuned else fixed["trunk"]
+  return {"params": params, "batch_stats": fixed["batch_stats"]}
 
 
 def main(argv: list[str]) -> int:

@@ -11,7 +11,7 @@ from ebmjax import config as configuration
 WEIGHTS = "FILE.npz"  # stands for the user's own file of pre-trained weights
 # Keys that change neither the training nor what is scored at its end.
 FREE = (
-  *("data.dir", "data.source", "data.download", "data.require_full"),
+  *(key for key in configuration.PLACES if key != "network.pretrained"),
   *("seed", "seeds", "network.conv_form"),
 )
 _FREE_GROUPS = ("eval.", "checkpoint.", "runner.")

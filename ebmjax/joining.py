@@ -10,19 +10,22 @@ _VARIABLES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
 
 def spelt_out(environ: Mapping[str, str]) -> dict[str, Any] | None:
   """Returns the arguments that the variables spell out, or None without them."""
-  if _VARIABLES[1] not in environ:
+  if _VARIABLES[1] not in environ:  # the others may be told to JAX's own finding out
     return None
   missing = [name for name in _VARIABLES if not environ.get(name)]
   if missing:
     raise ConfigError(f"JAX_NUM_PROCESSES is set, and {missing[0]} is not; set both.")
   address, *numbers = (environ[name] for name in _VARIABLES)
-  if not all(number.isdecimal() for number in numbers) or ":" not in address:
+  host, _, port = address.rpartition(":")
+  if not all(text.isdecimal() for text in (*numbers, port)) or not host:
     raise ConfigError(
       "JAX_NUM_PROCESSES and JAX_PROCESS_ID must be whole numbers and "
       f"JAX_COORDINATOR_ADDRESS a host:port, not {numbers[0]!r}, {numbers[1]!r} and "
       f"{address!r}."
     )
   count, index = map(int, numbers)
+  if count == 0:
+    raise ConfigError("JAX_NUM_PROCESSES=0 is too small; give 1 or more.")
   if index >= count:
     raise ConfigError(
       f"JAX_PROCESS_ID={index} is too large; give 0 to {count - 1} to the {count} "

@@ -9,10 +9,16 @@ import optax
 from jax import Array
 from ml_collections import ConfigDict
 
-from ebmjax import evaluation, methods, networks, objectives, runner, streams
-from ebmjax.config import lookup
+from ebmjax import (
+  divergence,
+  evaluation,
+  methods,
+  networks,
+  objectives,
+  runner,
+  streams,
+)
 from ebmjax.data import DATASETS
-from ebmjax.errors import DivergenceError
 from ebmjax.mesh import Layout, make_layout
 from ebmjax.method_rules import MIXING
 from ebmjax.networks.seeded import start_from_seeds
@@ -55,7 +61,7 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
     _inputs(config, images) for images in (dataset.train_x, dataset.test_x)
   )
   tasks = streams.make_tasks(spec, num_raw=dataset.num_classes, seed=config.seed)
-  tables = runner.seed_tables(stream, seeds, test_multiple=config.eval.batch_size)
+  tables = runner.seed_tables(stream, seeds, test_multiple=_block(config, stream))
   return Setup(
     config=config,
     seeds=seeds,
@@ -100,6 +106,11 @@ def make_learner(
   tx = _optimiser(config.optimiser)
   problem = Problem(network, objective, tx, row, classes.shape[0])
   return methods.METHODS[config.method.name](problem, config.method)
+
+
+def _block(config: ConfigDict, stream: streams.Stream) -> int:
+  """Returns how many test images are evaluated at a time, no more than a task has."""
+  return min(int(config.eval.batch_size), stream.test_rows.shape[-1])
 
 
 def _optimiser(config: ConfigDict) -> optax.GradientTransformation:
@@ -160,7 +171,7 @@ class Machine:
       learner, make_view(config), driver, layout, options
     )
     self._evaluate = evaluation.make_evaluate(
-      learner, driver, config.eval.batch_size, layout, options
+      learner, driver, _block(config, setup.stream), layout, options
     )
     self.states: PyTree = runner.make_init(learner, driver, layout)(self._tables.key)
 
@@ -173,7 +184,7 @@ class Machine:
       self.states, self._tables, setup.train_images, placed
     )
     losses = np.asarray(setup.layout.whole(metrics["loss"]))[:, chunk.active]
-    self._check_finite(losses, int(chunk.step[0]))
+    divergence.check_losses(setup.config, setup.seeds, losses, int(chunk.step[0]))
     return losses
 
   def consolidate(self, task: int) -> None:
@@ -202,6 +213,7 @@ class Machine:
       )
       for task in asked
     }
+    divergence.check_energies(setup.config, setup.seeds, counts.values(), stop.step)
     scored = {task for task in asked if stop.step > 0 and task <= horizon}
     return evaluation.collect(counts, num_tasks, scored)
 
@@ -224,30 +236,6 @@ class Machine:
   def load(self, saved: PyTree) -> None:
     """Goes on from the states of a checkpoint."""
     self.states = self._setup.layout.put_seeds(saved)
-
-  def _check_finite(self, losses: np.ndarray, first: int) -> None:
-    bad = np.argwhere(~np.isfinite(losses))
-    if not bad.size:
-      return
-    config, seeds = self._setup.config, self._setup.seeds
-    run, offset = bad[np.argmin(bad[:, 1])]
-    raise DivergenceError(
-      f"the loss of {config.method.name} with seed {seeds[run]} is not finite at step "
-      f"{first + offset}; lower {what_diverges(config)} and use a new --workdir. The "
-      "last checkpoint is kept."
-    )
-
-
-def what_diverges(config: ConfigDict) -> str:
-  """Returns the keys, with their values, whose size makes a method run away."""
-  keys = ["optimiser.learning_rate"]
-  if config.method.name == "bgd":  # it has none
-    keys = ["method.std_init", "method.step_size"]
-  elif config.method.name in ("ewc", "online_ewc", "si", "mas"):
-    keys.append("method.strength")
-  elif config.method.name == "ctn":
-    keys += ["method.context_rate", "method.strength"]
-  return " or ".join(f"config.{key} (now {lookup(config, key)})" for key in keys)
 
 
 def describe_parts(setup: Setup) -> dict[str, Any]:

@@ -75,11 +75,26 @@ def of_method(config: ConfigDict) -> list[Rule]:
       "config.negatives='all_classes' sets the classes of all tasks against each "
       "other, and config.stream.scenario='task' only a task's own; use 'all_seen'.",
     ),
+    (
+      _lacks_negatives(config),
+      f"config.stream.tasks={config.stream.tasks} leaves one class in each task, and "
+      f"config.negatives={config.negatives!r} nothing to set against it; use fewer "
+      "tasks, or 'all_seen' with config.stream.scenario='class'.",
+    ),
     *_of_contexts(config),
     *_of_own_objectives(config),
     *_of_stores(config),
     *_of_generators(config),
   ]
+
+
+def _lacks_negatives(config: ConfigDict) -> bool:
+  """Returns whether no row would ever stand against another class."""
+  if config.stream.setting != "boundary_aware" or _classes_per_task(config) > 1:
+    return False
+  near = config.negatives in ("one_of_task", *IN_BATCH)
+  mixed = config.method.name in MIXING
+  return config.stream.scenario != "class" or (near and not mixed)
 
 
 def _of_own_objectives(config: ConfigDict) -> list[Rule]:

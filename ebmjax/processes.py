@@ -55,8 +55,10 @@ def start(when: str = "auto", timeout: int = 300) -> None:
     raise ConfigError(
       f"--distributed={when} is unknown; the choices are {', '.join(WHEN)}."
     )
+  if when == "off":
+    return
   given = joining.spelt_out(os.environ)
-  if when == "off" or not (given or when == "on" or joining.many_tasks(os.environ)):
+  if not (given or when == "on" or joining.many_tasks(os.environ)):
     return
   import jax
 
@@ -67,7 +69,8 @@ def start(when: str = "auto", timeout: int = 300) -> None:
   except (RuntimeError, ValueError) as error:
     raise ConfigError(
       f"the processes of this run did not come together ({_line(error)}); check that "
-      "all of them were started and can reach JAX_COORDINATOR_ADDRESS."
+      "all of them were started, know JAX_NUM_PROCESSES and JAX_PROCESS_ID and can "
+      "reach JAX_COORDINATOR_ADDRESS, or give --distributed=off for a run of one."
     ) from error
   if jax.process_count() > 1:
     # The store is no public part of JAX, whose version pyproject.toml bounds.

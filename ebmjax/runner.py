@@ -98,7 +98,11 @@ def seed_tables(stream: Stream, seeds: list[int], *, test_multiple: int) -> Seed
 
 
 def chunks(stream: Stream, start: int, stop: int, size: int) -> Iterator[Chunk]:
-  """Yields the steps from `start` to `stop` of a stacked stream, `size` at a time."""
+  """Yields the steps from `start` to `stop` of a stacked stream, `size` at a time.
+
+  Never more than the stream has: chunks are of one size, and filled up to it.
+  """
+  size = min(size, stream.rows.shape[1])
   for first in range(start, stop, size):
     last = min(first + size, stop)
     short = size - (last - first)

@@ -80,7 +80,7 @@ def validate(config: ConfigDict) -> None:
 
 _CHOICES: dict[str, Iterable[str]] = {
   "objective": LOSSES,
-  "negatives": NEGATIVES,
+  "negatives": ("auto", *NEGATIVES),
   "data.name": data.DATASETS,
   "data.source": data.SOURCES,
   "stream.name": streams.STREAMS,
@@ -134,7 +134,7 @@ _AT_LEAST = {
   "eval.every": 0,
   "eval.batch_size": 1,
   "checkpoint.every": 1,
-  "checkpoint.keep": 1,
+  "checkpoint.keep": 2,  # while one is written, another is whole
   "runner.chunk": 1,
   "runner.devices": 0,
   "runner.batch_devices": 1,

@@ -113,8 +113,7 @@ VARIANTS: dict[str, Variant] = {
 # Of each of these one at the most makes sense.
 _ONE_OF = (
   ("boundary_free", "joint"),
-  ("joint_pairs", "contrastive"),
-  ("all_of_batch", "all_seen"),
+  ("joint_pairs", "contrastive", "all_of_batch", "all_seen"),
   ("source", "hsu"),
   ("medium", "large", "cifar10"),
   ("tasks5", "tasks20", "tasks50"),

@@ -15,17 +15,14 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import atomic
-from ebmjax.config import default, flat_keys
+from ebmjax.config import PLACES, default, flat_keys
 from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.types import Evaluation
 
-# What may change between starts. Where the data lie: their digest is compared instead.
-# Which devices there are: they change no result, but for the rounding of sums where a
-# batch is split, or seeds run side by side (vmap).
-_FREE_KEYS = {
-  *("data.dir", "data.source", "data.download", "data.require_full"),
-  *("runner.devices", "runner.batch_devices"),
-}
+# What may change between starts. Where the data and the weights lie: their digests are
+# compared instead. Which devices there are: they change no result, but for the rounding
+# of sums where a batch is split, or seeds run side by side (vmap).
+_FREE_KEYS = {*PLACES, "runner.devices", "runner.batch_devices"}
 _DEFAULTS = flat_keys(ConfigDict(json.loads(json.dumps(default().to_dict()))))
 
 
@@ -38,6 +35,7 @@ class Record(NamedTuple):
   evaluation: Evaluation
 
 
+WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
 _ANEW = "remove the workdir and start the run anew"
 # What results.json holds, at the least.
 RESULTS = {"average_accuracy", "per_seed", "seeds", "class_names", "config", "facts"}
@@ -96,10 +94,10 @@ class Workdir:
 
     A key that a later version brought counts as its default: what went before is that.
     """
-    path = self.path / "config.json"
-    if not path.exists():
+    found = self._stored_config()
+    if found is None:
       return
-    stored = _DEFAULTS | flat_keys(ConfigDict(_read_json(path)))
+    stored = _DEFAULTS | flat_keys(ConfigDict(found))
     given = flat_keys(ConfigDict(json.loads(json.dumps(config.to_dict()))))
     for key in sorted(stored.keys() | given.keys()):
       if key not in _FREE_KEYS and stored.get(key) != given.get(key):
@@ -109,16 +107,38 @@ class Workdir:
           "--workdir."
         )
 
+  def _stored_config(self) -> dict[str, Any] | None:
+    """Returns the configuration that the folder belongs to, None if it is a new one."""
+    path = self.path / "config.json"
+    if path.exists():
+      return _read_json(path)
+    if (results := self.results()) is not None:
+      stored: dict[str, Any] = results["config"]
+      return stored
+    if any(self._evaluations.glob("*.npz")):
+      raise WorkdirError(f"{path} is gone, which says what was run here; {_ANEW}.")
+    return None
+
   def settle(self, facts: dict[str, Any]) -> dict[str, Any]:
-    """Returns the facts of the first start; refuses other data than it had."""
+    """Returns the facts of the first start; refuses other data or weights than it had.
+
+    A run of an earlier version has no digest of its weights.
+    """
     path = self.path / "run.json"
     if not path.exists():
       return facts
     first = _read_json(path)
+    if not first.keys() >= {"data_digest", "data_source", "driver"}:
+      raise WorkdirError(f"{path} does not say what the run was made of; {_ANEW}.")
     if first["data_digest"] != facts["data_digest"]:
       raise WorkdirError(
         f"{self.path} holds a run on other data ({first['data_source']}), not on "
         f"{facts['data_source']}; give the same data, or another --workdir."
+      )
+    if first.get(WEIGHTS, facts.get(WEIGHTS)) != facts.get(WEIGHTS):
+      raise WorkdirError(
+        f"{self.path} holds a run with other pre-trained weights than the file of "
+        "config.network.pretrained has now; give the same file, or another --workdir."
       )
     return first
 
@@ -143,7 +163,7 @@ class Workdir:
     """Drops every record of later steps: they will be made again, alike."""
     kept = [line for line in self.scalars() if line["step"] <= step]
     atomic.write(self._scalars, "".join(json.dumps(line) + "\n" for line in kept))
-    for path in self._evaluations.glob("*.npz"):
+    for path in self._records():
       if int(path.stem) > step:
         path.unlink()
 
@@ -178,7 +198,12 @@ class Workdir:
 
   def evaluations(self) -> list[Record]:
     """Returns all evaluations kept, in the order of their steps."""
-    return [_read_record(path) for path in sorted(self._evaluations.glob("*.npz"))]
+    return [_read_record(path) for path in self._records()]
+
+  def _records(self) -> list[Path]:
+    """Returns the files of evaluations by step; others that lie there are not ours."""
+    found = self._evaluations.glob("*.npz")
+    return sorted(path for path in found if path.stem.isdecimal())
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -25,15 +25,27 @@ FAULTS = {
     ["config.zzzzqqqq is unknown; see --help for all keys."],
   ),
   "a key of a leaf": (keys("seeds.x=1"), ["config.seeds.x is unknown"]),
-  "a group for a key": (keys("stream=split"), ["config.stream is unknown"]),
-  "text for an integer": (keys("seeds=many"), ["seeds", "many", "See --help."]),
-  "fraction for an integer": (keys("seeds=2.5"), ["seeds", "2.5", "See --help."]),
+  "a group for a key": (
+    keys("stream=split"),
+    ["config.stream is a group of keys, such as config.stream.batch_size; see --help"],
+  ),
+  "text for an integer": (
+    keys("seeds=many"),
+    ["config.seeds=many is not a whole number; see --help."],
+  ),
+  "fraction for an integer": (
+    keys("seeds=2.5"),
+    ["config.seeds=2.5 is not a whole number; see --help."],
+  ),
   "text for a number": (
     keys("optimiser.learning_rate=fast"),
-    ["learning_rate", "fast", "See --help."],
+    ["config.optimiser.learning_rate=fast is not a number; see --help."],
   ),
-  "text for a truth value": (keys("network.skip=perhaps"), ["skip", "perhaps"]),
-  "value missing": (keys("seeds"), ["config.seeds", "See --help."]),
+  "text for a truth value": (
+    keys("network.skip=perhaps"),
+    ["config.network.skip=perhaps is not True or False; see --help."],
+  ),
+  "value missing": (keys("seeds"), ["config.seeds", "see --help."]),
   "objective": (
     keys("objective=contrastve"),
     [
@@ -45,7 +57,10 @@ FAULTS = {
     keys("objective=zzz"),
     ["config.objective='zzz' is unknown; the choices are contrastive,"],
   ),
-  "negatives": (keys("negatives=one_of_tsk"), ["did you mean 'one_of_task'?"]),
+  "negatives": (
+    keys("negatives=one_of_tsk"),
+    ["did you mean 'one_of_task'? The choices are auto, one_of_task,"],
+  ),
   "data set": (keys("data.name=mnits"), ["did you mean 'mnist'?"]),
   "source": (keys("data.source=file"), ["did you mean 'files'?"]),
   "stream": (keys("stream.name=permute"), ["did you mean 'permuted'?"]),
@@ -100,6 +115,18 @@ FAULTS = {
   "distilling tasks that do not compete": (
     keys("method.name=lwf", "stream.scenario=task"),
     ["config.method.name='lwf' distils all old classes together", "use 'class'"],
+  ),
+  "one class a task": (
+    keys("stream.tasks=10"),
+    ["config.stream.tasks=10 leaves one class in each task", "'one_of_task' nothing"],
+  ),
+  "one class a task that is told": (
+    [
+      f"--config={SPLIT}:sbc",
+      "--config.stream.scenario=task",
+      "--config.stream.tasks=10",
+    ],
+    ["leaves one class in each task", "config.stream.scenario='class'."],
   ),
   "all classes where the task is told": (
     [
@@ -279,7 +306,10 @@ FAULTS = {
   ),
   "no units": (keys("network.hidden=0"), ["config.network.hidden=0 is too small"]),
   "no chunk": (keys("runner.chunk=0"), ["config.runner.chunk=0 is too small"]),
-  "no checkpoints": (keys("checkpoint.keep=0"), ["config.checkpoint.keep=0"]),
+  "a single checkpoint": (
+    keys("checkpoint.keep=1"),
+    ["config.checkpoint.keep=1 is too small; give 2 or more."],
+  ),
   "learning rate 0": (
     keys("optimiser.learning_rate=0"),
     ["config.optimiser.learning_rate=0.0 is out of range", "between 0 and 10."],
@@ -294,7 +324,15 @@ FAULTS = {
     [f"--config={SPLIT}:boundary_free,joint"],
     ["the variants boundary_free and joint exclude each other; give one of them."],
   ),
-  "unknown flag": ([SMOKE, "--workdri=x"], ["workdri", "See --help."]),
+  "objectives that exclude each other": (
+    [f"--config={ROOT / 'configs' / 'cifar100.py'}:all_seen,joint_pairs"],
+    ["the variants joint_pairs and all_seen exclude each other; give one of them."],
+  ),
+  "file of flags that is not there": (
+    [SMOKE, "--flagfile=/no/such/file"],
+    ["/no/such/file", "see --help."],
+  ),
+  "unknown flag": ([SMOKE, "--workdri=x"], ["workdri", "see --help."]),
   "stray argument": ([SMOKE, "seeds=3"], ["the argument 'seeds=3' is not a flag"]),
   "no experiment": ([], ["no experiment is named", "--config=configs/permmnist.py"]),
   "two experiments": (

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ebmjax import atomic
 from ebmjax.checkpoints import Checkpoints, leaves
 from ebmjax.errors import CheckpointError
 from ebmjax.methods._gradient import GradientState
@@ -199,15 +200,54 @@ def test_a_killed_save_is_ignored(folder):
   assert restored[0] == 30
 
 
-@pytest.mark.parametrize("steps", [("20",), ("10", "20")])
-def test_a_save_killed_before_its_manifest_is_ignored(folder, steps):
+def test_a_save_killed_before_its_manifest_is_ignored(folder, caplog):
   """Orbax has renamed the folder, the manifest is not written yet."""
-  for step in steps:
-    (folder / step / "manifest.json").unlink()
+  (folder / "20" / "manifest.json").unlink()
   restored = restore(folder)
-  assert (restored[0] if restored else None) == (10 if len(steps) == 1 else None)
+  assert restored is not None
+  assert restored[0] == 10
+  assert "step 20 was not finished; it is dropped" in caplog.text
   with Checkpoints(folder, keep=2) as keeper:
     keeper.save(20, make_states(20))
   restored = restore(folder)
   assert restored is not None
   assert_same_bits(restored[1], make_states(20))
+
+
+def test_the_first_save_killed_before_its_manifest_is_none(folder):
+  (folder / "10" / "manifest.json").unlink()
+  shutil.rmtree(folder / "20")
+  assert restore(folder) is None
+
+
+def test_lost_manifests_are_damage(folder):
+  """No kill takes two of them, so nothing is started anew in silence."""
+  for step in ("10", "20"):
+    (folder / step / "manifest.json").unlink()
+  with pytest.raises(CheckpointError, match="are damaged"):
+    restore(folder)
+  assert (folder / "10.damaged").is_dir()
+
+
+def test_a_manifest_without_its_parts_is_damage(folder, caplog):
+  (folder / "20" / "manifest.json").write_text('{"files": {}}')
+  restored = restore(folder)
+  assert restored is not None
+  assert restored[0] == 10
+  assert "manifest.json cannot be read" in caplog.text
+
+
+def test_a_file_in_the_folder_s_place_is_told(tmp_path: Path):
+  (tmp_path / "checkpoints").touch()
+  with pytest.raises(CheckpointError, match="is no folder of checkpoints; remove it"):
+    restore(tmp_path / "checkpoints")
+
+
+def test_a_disk_that_refuses_is_told(folder, monkeypatch):
+  def full(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+  with Checkpoints(folder, keep=2) as keeper:
+    monkeypatch.setattr(atomic, "write", full)
+    with pytest.raises(CheckpointError, match=r"step 30 was not written .* the disk"):
+      keeper.save(30, make_states(30))

@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from ebmjax import data, main
+from ebmjax import cli, data, main
 from tests.faults import FAULTS, SMOKE
 from tests.helpers import (
   command,
@@ -62,6 +62,24 @@ def test_fault_is_told_in_one_sentence(
   assert not workdir.exists()
 
 
+def test_the_workdir_may_be_in_one_s_home(tmp_path: Path, monkeypatch, capsys):
+  monkeypatch.setenv("HOME", str(tmp_path))
+  assert cli.parse(["ebmjax", SMOKE, "--workdir=~/x"])[1] == tmp_path / "x"
+  assert main.main(["ebmjax", SMOKE, "--workdir=~nobody_here/x"]) == 1
+  sentence = sentence_of(capsys.readouterr().err)
+  assert sentence == "--workdir=~nobody_here/x is no place here; give another."
+
+
+MISTYPED = """
+from ebmjax.config import default
+
+def get_config(variants=None):
+  config = default()
+  config.stream.iterationz = 3
+  return config
+"""
+
+
 @pytest.mark.parametrize(
   ("content", "problem"),
   [
@@ -69,6 +87,8 @@ def test_fault_is_told_in_one_sentence(
     ("x = 1", "has no function get_config(variants)"),
     ("import no_such_module", "no_such_module"),
     ("def get_config(variants=None):\n  return missing", "missing"),
+    ("def get_config(variants=None):\n  pass", "returns NoneType, not a ConfigDict"),
+    (MISTYPED, "config.stream.iterationz of"),
   ],
 )
 def test_broken_configuration_file(content, problem, tmp_path: Path, capsys):
@@ -112,7 +132,7 @@ def test_missing_data_dir(tmp_path: Path, capsys):
   arguments = ["ebmjax", SMOKE, *overrides(missing), f"--workdir={tmp_path / 'run'}"]
   assert main.main(arguments) == 1
   sentence = sentence_of(capsys.readouterr().err)
-  assert f"{missing} is not a folder: correct data.dir." in sentence
+  assert f"{missing} is not a folder: correct config.data.dir." in sentence
 
 
 def test_truncated_data_file(data_dir, tmp_path: Path, capsys):

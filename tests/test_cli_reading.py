@@ -43,7 +43,9 @@ def test_help_of_a_file_says_what_it_reproduces_and_its_values(capsys):
 )
 def test_help_of_a_file_lists_its_own_variants(file, has, lacks, capsys):
   assert main.main(["ebmjax", f"--config={ROOT / file}", "--help"]) == 0
-  (line,) = re.findall(r"^Variants: (.*)\. Several", capsys.readouterr().out, re.M)
+  (line,) = re.findall(
+    r"^Variants: (.*?)\.(?: Several|$)", capsys.readouterr().out, re.M
+  )
   names = line.split(", ")
   assert set(has) <= set(names) and not set(lacks) & set(names)
 

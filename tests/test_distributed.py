@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import pytest
 
-from ebmjax import data
+from ebmjax import data, processes
 from ebmjax.checkpoints import Checkpoints
 from ebmjax.machine import make_setup
 from ebmjax.validation import resolve
@@ -232,6 +232,25 @@ def test_processes_with_other_data_are_refused_once(base):
       },
       "must be whole numbers",
     ),
+    *(
+      (
+        {
+          "JAX_NUM_PROCESSES": "1",
+          "JAX_PROCESS_ID": "0",
+          "JAX_COORDINATOR_ADDRESS": address,
+        },
+        "JAX_COORDINATOR_ADDRESS a host:port",
+      )
+      for address in (":", "a:b", "localhost:", ":80")
+    ),
+    (
+      {
+        "JAX_NUM_PROCESSES": "0",
+        "JAX_PROCESS_ID": "0",
+        "JAX_COORDINATOR_ADDRESS": "localhost:1",
+      },
+      "JAX_NUM_PROCESSES=0 is too small; give 1 or more.",
+    ),
   ],
 )
 def test_incomplete_environment(given, told, capsys, monkeypatch):
@@ -242,6 +261,12 @@ def test_incomplete_environment(given, told, capsys, monkeypatch):
   assert main.main(["ebmjax", f"--config={SPLIT}:smoke"]) == 1
   (line,) = capsys.readouterr().err.splitlines()
   assert told in line
+
+
+def test_a_run_of_one_process_asks_no_variable(monkeypatch):
+  monkeypatch.setenv("JAX_NUM_PROCESSES", "x")
+  processes.start("off")
+  assert not processes.several()
 
 
 def test_states_differ_between_seeds(base, reference):

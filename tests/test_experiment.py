@@ -11,8 +11,10 @@ import jax
 import numpy as np
 import pytest
 
-from ebmjax import cli, experiment, machine, main
+from ebmjax import cli, divergence, experiment, main, methods
 from ebmjax.config import default
+from ebmjax.errors import DivergenceError
+from ebmjax.methods.finetune import finetune
 from ebmjax.report import plots
 from ebmjax.validation import resolve
 from tests.helpers import (
@@ -260,11 +262,34 @@ def test_divergence_names_the_seed_and_the_step(
     assert sorted(evaluations_of(workdir)) == [0, 12]
 
 
+def test_what_the_last_step_ruined_is_no_result():
+  """Its loss was finite: it is taken before the weights move."""
+  config, fine = default(), np.ones((2, 3, 3))
+  divergence.check_energies(config, [4, 5], [{"energy_sum": fine}], 7)
+  bad = fine.copy()
+  bad[1, 0, 2] = np.inf
+  with pytest.raises(
+    DivergenceError,
+    match="an energy of finetune with seed 5 is not finite after step 7",
+  ):
+    divergence.check_energies(
+      config, [4, 5], [{"energy_sum": fine}, {"energy_sum": bad}], 7
+    )
+
+
+def test_a_run_whose_energies_are_infinite_fails(data_dir, tmp_path, monkeypatch):
+  def poisoned(*parts):
+    learner = finetune(*parts)
+    return learner._replace(energies=lambda *asked: np.inf * learner.energies(*asked))
+
+  monkeypatch.setitem(methods.METHODS, "finetune", poisoned)
+  with pytest.raises(DivergenceError, match="an energy of finetune with seed 0"):
+    experiment.run(make_config(f"{SPLIT}:smoke", data_dir), tmp_path)
+  assert not (tmp_path / "results.json").exists()
+
+
 def poison_loss(monkeypatch, seed: int, step: int) -> None:
   """Makes the loss of one seed NaN from one step on."""
-  from ebmjax import methods
-  from ebmjax.methods.finetune import finetune
-
   own = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), step)
 
   def poisoned(*parts):
@@ -291,7 +316,7 @@ def poison_loss(monkeypatch, seed: int, step: int) -> None:
 def test_what_to_lower_is_what_the_method_has(method, keys):
   config = default()
   config.method.name = method
-  told = machine.what_diverges(config)
+  told = divergence.what_diverges(config)
   assert [part.split(" ")[0] for part in told.split(" or ")] == [
     f"config.{key}" for key in keys
   ]

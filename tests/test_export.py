@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ebmjax import export
-from ebmjax.config import default
+from ebmjax import cli, export
 from ebmjax.networks.cifar100 import NormTrunk
+from tests.helpers import ROOT, SPLIT
 
 RESULTS = {
   "average_accuracy": {},
   "per_seed": [50.0],
   "seeds": [0],
   "class_names": ["a", "b"],
-  "config": default().to_dict(),
+  "config": cli.load(str(ROOT / "configs" / "pretrain_cifar10.py")).to_dict(),
   "facts": {},
 }
 
@@ -73,6 +73,17 @@ def test_other_faults_are_told(tmp_path, capsys):
   assert "no seed 7; its seeds are [0]." in fails(capsys, run, tmp_path / "x.npz", "7")
   assert "has no checkpoints; " in fails(capsys, run, tmp_path / "x.npz")
   assert [path.name for path in run.iterdir()] == ["results.json"]
+
+
+def test_a_network_without_a_trunk_is_told(tmp_path, capsys):
+  """Before anything is made of its checkpoints."""
+  for number, chosen in enumerate((SPLIT, ROOT / "configs" / "cifar100.py:fixed")):
+    config = cli.load(str(chosen))
+    config.network.pretrained = "x.npz"
+    content = RESULTS | {"config": config.to_dict()}
+    run = run_with(tmp_path / str(number), content)
+    line = fails(capsys, run, tmp_path / "x.npz")
+    assert "has no trunk of its own; use configs/pretrain_cifar10.py." in line
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path, capsys, monkeypatch):

@@ -54,14 +54,30 @@ def test_weights_come_back_as_they_were_saved(weights, tmp_path):
   assert first["params"]["conv2"]["kernel"].shape == (3, 3, 16, 32)
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated", "other arrays"])
-def test_damaged_weights_are_told(weights, tmp_path, damage):
+@pytest.mark.parametrize(
+  ("damage", "told"),
+  [
+    ("missing", r"there is no file .*weights\.npz; give"),
+    ("truncated", r"weights\.npz holds no weights"),
+    ("other arrays", r"weights\.npz holds no weights"),
+    (
+      "other widths",
+      r"holds no weights .* conv2 has a kernel of shape \(3, 3, 16, 8\)",
+    ),
+  ],
+)
+def test_damaged_weights_are_told(weights, tmp_path, damage, told):
   path = tmp_path / "weights.npz"
   if damage == "truncated":
     path.write_bytes(weights.read_bytes()[:5000])
   if damage == "other arrays":
     np.savez(path, x=np.zeros(3))
-  with pytest.raises(DataError, match=r"weights\.npz holds no weights"):
+  if damage == "other widths":
+    with np.load(weights) as file:
+      arrays = dict(file)
+    arrays["convLayer2.conv.weight"] = np.zeros((8, 16, 3, 3), np.float32)
+    np.savez(path, **arrays)
+  with pytest.raises(DataError, match=told):
     load_trunk(path)
 
 

@@ -14,7 +14,7 @@ from ebmjax.errors import WorkdirError
 from ebmjax.report import plots
 from ebmjax.types import Evaluation
 from ebmjax.validation import resolve
-from ebmjax.workdir import Record, Workdir, write_json
+from ebmjax.workdir import WEIGHTS, Record, Workdir, write_json
 from tests.helpers import (
   SPLIT,
   TIMINGS,
@@ -145,6 +145,42 @@ def test_a_run_from_before_a_key_goes_on_at_its_default(base, run):
     given.data.validation = 5
     with pytest.raises(WorkdirError, match="validation=0, not 5"):
       folder.claim(given)
+
+
+@pytest.mark.usefixtures("no_data")
+def test_another_run_is_refused_where_only_results_tell_of_it(base, run):
+  (run / "config.json").unlink()
+  config = make_config(SBC, base / "data", seeds=2)
+  assert experiment.run(config, run) == read_results(base / "run")
+  config.network.hidden = 9
+  with pytest.raises(WorkdirError, match="hidden=8, not 9"):
+    experiment.run(config, run)
+  (run / "results.json").unlink()
+  with pytest.raises(WorkdirError, match=r"config\.json is gone, which says what"):
+    experiment.run(config, run)
+
+
+def test_facts_that_say_nothing_are_told(base, run):
+  (run / "results.json").unlink()
+  (run / "run.json").write_text("{}")
+  with pytest.raises(WorkdirError, match=r"run\.json does not say what the run was"):
+    experiment.run(make_config(SBC, base / "data", seeds=2), run)
+
+
+def test_other_weights_are_refused(tmp_path: Path):
+  """Wherever the file lies; a run from before weights were told apart goes on."""
+  facts = {"data_digest": "a", "data_source": "b", "driver": "map"}
+  for stored, given, fits in (
+    ({WEIGHTS: "1"}, {WEIGHTS: "1"}, True),
+    ({WEIGHTS: "1"}, {WEIGHTS: "2"}, False),
+    ({}, {WEIGHTS: "2"}, True),
+  ):
+    write_json(tmp_path / "run.json", facts | stored)
+    if fits:
+      assert Workdir(tmp_path).settle(facts | given) == facts | stored
+    else:
+      with pytest.raises(WorkdirError, match="other pre-trained weights"):
+        Workdir(tmp_path).settle(facts | given)
 
 
 def test_other_data_are_refused(base, run, tmp_path: Path):

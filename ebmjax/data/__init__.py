@@ -13,7 +13,7 @@ from ebmjax.data import (
   tfds_prepare,
   tfds_source,
 )
-from ebmjax.data.arrays import digest
+from ebmjax.data.arrays import check_classes, digest
 from ebmjax.data.registry import DATASETS, DatasetInfo, find
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
@@ -39,7 +39,7 @@ def load(config: Any) -> Dataset:
     dataset = _load_from(info, config)
   except OSError as error:
     raise DataError(
-      f"data.dir cannot be read ({error}): make it a folder that can be read."
+      f"config.data.dir cannot be read ({error}): make it a folder that can be read."
     ) from None
   validation = int(getattr(config, "validation", 0))
   if validation:
@@ -49,6 +49,8 @@ def load(config: Any) -> Dataset:
   )
   if config.require_full and not dataset.full:
     raise DataError(_not_full(info, f"this is {dataset.source}"))
+  if not dataset.full:
+    check_classes(dataset)
   return dataset
 
 
@@ -66,8 +68,8 @@ def _load_from(info: DatasetInfo, config: Any) -> Dataset:
   if config.source == "auto":
     return _load_best(info, config.dir, download, config.require_full)
   raise DataError(
-    f"data.source must be one of {', '.join(SOURCES)}, but is {config.source!r}: "
-    "choose one of them."
+    f"config.data.source must be one of {', '.join(SOURCES)}, but is "
+    f"{config.source!r}: choose one of them."
   )
 
 
@@ -85,8 +87,9 @@ def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
     f"Used:     {dataset.source}",
     f"Because:  {reason}",
     "Full set: go online and run again; or put the official files into a folder and "
-    "set data.source=files and data.dir to it.",
-    "Set data.require_full=true to stop here instead of going on with the subset.",
+    "set config.data.source=files and config.data.dir to it.",
+    "Set config.data.require_full=True to stop here instead of going on with the "
+    "subset.",
   ]
   rule = "!" * 80
   wrapped = [part for line in lines for part in _wrap(line)]
@@ -107,7 +110,7 @@ def _load_best(
   prepared = tfds_source.find_prepared(info, data_dir)
   if prepared is not None:
     return tfds_source.read(info, prepared)
-  reason = f"no full set is in {data_dir}, and data.download is false"
+  reason = f"no full set is in {data_dir}, and config.data.download is false"
   if download:
     try:
       return tfds_source.load(info, data_dir, download)
@@ -136,15 +139,15 @@ def _files_folder(folder: str) -> Path:
   """Returns the folder of the files, which has no default."""
   if not folder:
     raise DataError(
-      'data.source=files needs the folder of the files, but data.dir is "": set '
-      "data.dir."
+      "config.data.source=files needs the folder of the files, but config.data.dir is "
+      '"": set config.data.dir.'
     )
   return _expanded(folder)
 
 
 def _tfds_folder(folder: str) -> Path:
   """Returns the folder of the TFDS sets."""
-  return _expanded(folder) if folder else tfds_source.default_dir()
+  return _expanded(folder or tfds_source.default_dir())
 
 
 def _expanded(folder: str) -> Path:
@@ -152,8 +155,8 @@ def _expanded(folder: str) -> Path:
     return Path(folder).expanduser()
   except RuntimeError as error:  # the home of a user that there is not
     raise DataError(
-      f"data.dir={folder!r} names the home of an unknown user: set data.dir to a "
-      "folder that exists."
+      f"the folder {folder!r} is in the home of an unknown user: set config.data.dir "
+      "to one that exists."
     ) from error
 
 
@@ -161,5 +164,5 @@ def _not_full(info: DatasetInfo, reason: str) -> str:
   """Returns the sentence for a full set that cannot be had."""
   return (
     f"the full {info.name} set is required, but {reason}: go online and set "
-    f"data.source=tfds, or {info.by_hand}."
+    f"config.data.source=tfds, or {info.by_hand}."
   )

@@ -115,3 +115,17 @@ def check_pins(split: Split, pins: Pins, ordered: bool, remedy: str) -> None:
       f"{damaged} has the official size, but its content does not match the official "
       f"checksum, so it is damaged: {remedy}."
     )
+
+
+def check_classes(dataset: Dataset) -> None:
+  """Raises where a class has no image to train or to test on.
+
+  Tasks are made of all the classes that the set's name stands for.
+  """
+  for part, y in (("training", dataset.train_y), ("test", dataset.test_y)):
+    missing = set(range(dataset.num_classes)) - set(np.unique(y).tolist())
+    if missing:
+      raise DataError(
+        f"the {part} images hold none of class {min(missing)}, one of the "
+        f"{dataset.num_classes} classes of {dataset.name}: add some of each class."
+      )

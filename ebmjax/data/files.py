@@ -99,8 +99,8 @@ def _require_all(
     return
   if not folder.is_dir():
     raise DataError(
-      f"data.dir must be the folder with the files of {info.name}, but {folder} is not "
-      "a folder: correct data.dir."
+      f"config.data.dir must be the folder with the files of {info.name}, but {folder} "
+      "is not a folder: correct config.data.dir."
     )
   get = f"unpack {layout.archive}" if layout.archive else "download what is missing"
   raise DataError(

@@ -34,7 +34,7 @@ def choose(dataset: Dataset, *, images: int, memorise: bool) -> Dataset:
   if chosen is not dataset and found < dataset.num_classes:
     raise DataError(
       f"{len(chosen.train_x)} training images of {dataset.name} have only {found} of "
-      f"its {dataset.num_classes} classes: set data.images to more."
+      f"its {dataset.num_classes} classes: set config.data.images to more."
     )
   return chosen
 
@@ -44,8 +44,8 @@ def _first(dataset: Dataset, images: int) -> Dataset:
   count = len(dataset.train_x)
   if images > count:
     raise DataError(
-      f"data.images is {images}, but {dataset.name} has {count} training images: set "
-      f"data.images to at most {count}, or to 0 for all."
+      f"config.data.images is {images}, but {dataset.name} has {count} training "
+      f"images: set config.data.images to at most {count}, or to 0 for all."
     )
   if images == count:
     return dataset

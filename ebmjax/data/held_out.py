@@ -27,9 +27,9 @@ def hold_out(dataset: Dataset, per_class: int) -> Dataset:
   label, fewest = smallest_class(dataset)
   if per_class >= fewest:
     raise DataError(
-      f"data.validation is {per_class}, but class {label} of {dataset.name} has only "
-      f"{fewest} training images, and some must stay to be trained on: set "
-      f"data.validation to less than {fewest}."
+      f"config.data.validation is {per_class}, but class {label} of {dataset.name} has "
+      f"only {fewest} training images, and some must stay to be trained on: set "
+      f"config.data.validation to less than {fewest}."
     )
   held = _held_rows(dataset.train_y, per_class)
   return dataset._replace(

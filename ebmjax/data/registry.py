@@ -45,7 +45,7 @@ class DatasetInfo(NamedTuple):
     """Returns how to get the set without our help, as part of a sentence."""
     return (
       f"download {', '.join(self.downloads)} from {self.url} into a folder and set "
-      "data.source=files and data.dir to it"
+      "config.data.source=files and config.data.dir to it"
     )
 
 
@@ -172,7 +172,7 @@ _CIFAR100 = DatasetInfo(
   std=(0.2673, 0.2564, 0.2761),
 )
 
-# Of the capacity study: as many images as data.images asks for, nothing to download.
+# Of the capacity study: as many images as are asked for, nothing to download.
 _NOISE = DatasetInfo(
   name="noise",
   image_shape=cifar.IMAGE_SHAPE,

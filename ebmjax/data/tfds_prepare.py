@@ -128,7 +128,7 @@ def _download_and_prepare(info: DatasetInfo, folder: Path, tfds: Any) -> None:
     if not is_prepared(folder):
       raise DataError(
         f"{info.name} cannot be prepared in {folder} ({_first_line(error)}): set "
-        "data.dir to a folder that can be written and has 500 MB free."
+        "config.data.dir to a folder that can be written and has 500 MB free."
       ) from None
   if not is_prepared(folder):
     raise DataError(f"TFDS left no whole set in {folder}: delete it and run again.")

@@ -27,9 +27,9 @@ class Prepared(NamedTuple):
   ours: bool  # whether it has the index that restores the official order
 
 
-def default_dir() -> Path:
+def default_dir() -> str:
   """Returns the folder that TFDS uses where none is given, without importing TFDS."""
-  return Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
+  return os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
 
 
 def find_prepared(info: DatasetInfo, data_dir: Path) -> Prepared | None:
@@ -49,8 +49,9 @@ def load(info: DatasetInfo, data_dir: Path, download: bool) -> Dataset:
   if prepared is None:
     if not download:
       raise DataError(
-        f"TFDS has no array_record set of {info.name} in {data_dir}, and data.download "
-        "is false: set data.download=true, or data.dir to the folder that has one."
+        f"TFDS has no array_record set of {info.name} in {data_dir}, and "
+        "config.data.download is false: set config.data.download=True, or "
+        "config.data.dir to the folder that has one."
       )
     folder = tfds_prepare.own_folder(info, data_dir)
     tfds_prepare.prepare(info, folder)

@@ -11,7 +11,7 @@ from jax import Array
 
 from ebmjax.networks.capacity import CapacityEnergy
 from ebmjax.networks.cifar10 import ClassifierConv, EnergyConv
-from ebmjax.networks.cifar100 import FEATURES, NormTrunk, load_trunk
+from ebmjax.networks.cifar100 import FEATURES, NormTrunk, load_trunk, trunk_digest
 from ebmjax.networks.context import ContextMLP
 from ebmjax.networks.conv import COMPILER_OPTIONS, is_blocked
 from ebmjax.networks.kept import kept_units, widest
@@ -35,6 +35,7 @@ __all__ = [
   "compute_features",
   "from_module",
   "make",
+  "trunk_digest",
 ]
 
 

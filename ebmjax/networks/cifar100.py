@@ -1,5 +1,6 @@
 """The CIFAR-100 trunk: five convolutions, pre-trained on CIFAR-10, and its weights."""
 
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,9 @@ def load_trunk(path: str | Path) -> dict[str, Any]:
   convLayer{1..4}.bn.{weight,bias,running_mean,running_var}: that of the published
   weights, and of `save_trunk`.
   """
+  place = _existing(path)
   try:
-    with Path(path).open("rb") as content, np.load(content) as file:
+    with place.open("rb") as content, np.load(content) as file:
       arrays = {name: file[name] for name in file.files}
     params, stats = {}, {}
     for i in range(1, len(CHANNELS) + 1):
@@ -72,6 +74,7 @@ def load_trunk(path: str | Path) -> dict[str, Any]:
         "mean": arrays[norm + "running_mean"],
         "var": arrays[norm + "running_var"],
       }
+    _require_shapes(params, stats)
   except Exception as error:  # a zip file of arrays can be damaged in many ways
     raise DataError(
       f"{path} holds no weights of the CIFAR-100 trunk ({type(error).__name__}: "
@@ -79,6 +82,36 @@ def load_trunk(path: str | Path) -> dict[str, Any]:
       "config.network.pretrained."
     ) from error
   return jax.tree.map(jnp.asarray, {"params": params, "batch_stats": stats})
+
+
+def trunk_digest(path: str | Path) -> str:
+  """Returns a hash of a file of weights, by which another is told from it."""
+  with _existing(path).open("rb") as file:
+    return hashlib.file_digest(file, "blake2b").hexdigest()[:16]
+
+
+def _existing(path: str | Path) -> Path:
+  try:
+    place = Path(path).expanduser()
+  except RuntimeError:  # the home of a user that there is not
+    place = Path(path)
+  if not place.is_file():
+    raise DataError(
+      f"there is no file {path}; give the npz file of the trunk's weights as "
+      "config.network.pretrained (configs/pretrain_cifar10.py makes one)."
+    )
+  return place
+
+
+def _require_shapes(params: dict[str, Any], stats: dict[str, Any]) -> None:
+  """Raises ValueError where an array does not fit the trunk."""
+  images = jax.ShapeDtypeStruct((1, 32, 32, 3), jnp.float32)
+  expected = jax.eval_shape(NormTrunk().init, jax.random.key(0), images)
+  for part, given in (("params", params), ("batch_stats", stats)):
+    for layer, arrays in expected[part].items():
+      for name, like in arrays.items():
+        if given[layer][name].shape != like.shape:
+          raise ValueError(f"{layer} has a {name} of shape {given[layer][name].shape}")
 
 
 def save_trunk(path: str | Path, variables: dict[str, Any]) -> None:

@@ -42,15 +42,26 @@ def test_idx_files_go_before_an_npz(tiny, config, tmp_path: Path):
 
 
 def test_another_size_is_the_users_own_set(tiny, config, tmp_path: Path):
-  tiny.arrays["test_x"] = tiny.arrays["test_x"][:5]
-  tiny.arrays["test_y"] = tiny.arrays["test_y"][:5]
+  tiny.arrays["test_x"] = tiny.arrays["test_x"][:25]
+  tiny.arrays["test_y"] = np.arange(25, dtype=np.uint8) % 10
   folder = tiny.write_idx(tmp_path / "own")
   dataset = data.load(config("files", folder))
   tiny.assert_holds(dataset)
   assert not dataset.full
-  assert "70 training and 5 test images" in dataset.source
+  assert "70 training and 25 test images" in dataset.source
   with pytest.raises(DataError, match="the full mnist set is required"):
     data.load(config("files", folder, require_full=True))
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_set_of_one_s_own_needs_every_class(tiny, config, tmp_path, part, sentence):
+  kept = tiny.arrays[f"{part}_y"] != 3
+  for field in (f"{part}_x", f"{part}_y"):
+    tiny.arrays[field] = tiny.arrays[field][kept]
+  with pytest.raises(DataError) as caught:
+    data.load(config("files", tiny.write_idx(tmp_path / "own")))
+  name = {"train": "training", "test": "test"}[part]
+  assert f"the {name} images hold none of class 3, one of the 10" in sentence(caught)
 
 
 @pytest.mark.parametrize("field", ["train_x", "train_y", "test_x", "test_y"])
@@ -98,7 +109,7 @@ def test_missing_set_and_missing_folder(tiny, config, tmp_path: Path, sentence):
   assert "is not a folder" in sentence(caught)
   with pytest.raises(DataError) as caught:
     data.load(config("files", ""))
-  assert "set data.dir" in sentence(caught)
+  assert "set config.data.dir" in sentence(caught)
 
 
 def test_truncated_file_is_named(tiny, config, tmp_path: Path, sentence):

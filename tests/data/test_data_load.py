@@ -28,14 +28,16 @@ def offline(tiny, monkeypatch):
 @pytest.fixture
 def embedded(monkeypatch) -> Dataset:
   """Makes a stand-in the embedded set, whose checks are not tested here."""
-  x, y = np.zeros((3000, 28, 28), np.uint8), np.zeros(3000, np.int32)
+  x, y = np.zeros((3000, 28, 28), np.uint8), np.arange(3000, dtype=np.int32) % 10
   stand_in = Dataset("mnist", "embedded", False, x, y, x[:2000], y[:2000], 10)
   monkeypatch.setattr(data.embedded, "load", lambda info: stand_in)
   return stand_in
 
 
 def test_the_home_of_nobody_is_told(config):
-  with pytest.raises(DataError, match=r"the home of an unknown user: set data\.dir"):
+  with pytest.raises(
+    DataError, match=r"the home of an unknown user: set config\.data\.dir"
+  ):
     data.load(config("files", "~no_such_user/x"))
 
 

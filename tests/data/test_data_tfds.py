@@ -48,6 +48,13 @@ def test_the_default_folder_is_that_of_tfds(tiny, config, tmp_path: Path):
   assert tfds_prepare.is_prepared(own_folder(tmp_path / "default_tfds"))
 
 
+def test_a_default_folder_of_nobody_is_told(tiny, config, monkeypatch, sentence):
+  monkeypatch.setenv("TFDS_DATA_DIR", "~nobody_here/x")
+  with pytest.raises(DataError) as caught:
+    data.load(config("tfds", ""))
+  assert "the home of an unknown user" in sentence(caught)
+
+
 def test_tfds_itself_can_read_the_set(tiny, config, tmp_path: Path):
   import tensorflow_datasets as tfds
 
@@ -68,7 +75,7 @@ def test_more_than_one_block(tiny, config, tmp_path: Path, monkeypatch):
 def test_unprepared_without_download(tiny, config, tmp_path: Path, sentence):
   with pytest.raises(DataError) as caught:
     data.load(config("tfds", tmp_path, download=False))
-  assert "data.download=true" in sentence(caught)
+  assert "config.data.download=True" in sentence(caught)
   assert not tiny.server.requests
 
 
