@@ -38,7 +38,8 @@ def count(setup: Setup) -> Memory:
   seeds, block = len(setup.seeds), setup.layout.block(len(setup.seeds))
   a_seed = num_bytes(jax.eval_shape(init, setup.tables.key)) // seeds
   loops = setup.driver == "map" and block > 1
-  stream, size = setup.stream, setup.config.runner.chunk
+  stream = setup.stream
+  size = min(setup.config.runner.chunk, stream.rows.shape[1])
   a_step = (stream.rows[:, :1], stream.tasks[:, :1], stream.horizon[:, :1])
   shared = np.dtype(np.int32).itemsize + np.dtype(bool).itemsize  # number, active
   return Memory(

@@ -90,7 +90,7 @@ def of_method(config: ConfigDict) -> list[Rule]:
 
 def _lacks_negatives(config: ConfigDict) -> bool:
   """Returns whether no row would ever stand against another class."""
-  if config.stream.setting != "boundary_aware" or _classes_per_task(config) > 1:
+  if config.stream.setting != "boundary_aware" or _classes_per_task(config) != 1:
     return False
   near = config.negatives in ("one_of_task", *IN_BATCH)
   mixed = config.method.name in MIXING
@@ -135,7 +135,7 @@ def _of_contexts(config: ConfigDict) -> list[Rule]:
       "to 2 or more.",
     ),
     (
-      method == "ctn" and _classes_per_task(config) < 2,
+      method == "ctn" and _classes_per_task(config) == 1,
       "config.method.name='ctn' learns to tell the classes of a task apart, and with "
       f"config.stream.tasks={config.stream.tasks} each has one; use fewer tasks.",
     ),

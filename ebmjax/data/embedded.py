@@ -28,8 +28,9 @@ def load(info: DatasetInfo) -> Dataset:
   """Returns 4,000 training and 1,000 test images of MNIST, sorted by class."""
   if info.name != "mnist":
     raise DataError(
-      f"config.data.source=embedded has only mnist, but data.name is {info.name}: set "
-      "config.data.source=tfds, or config.data.source=files and config.data.dir."
+      "config.data.source=embedded has only mnist, but config.data.name is "
+      f"{info.name}: set config.data.source=tfds, or config.data.source=files and "
+      "config.data.dir."
     )
   split = check_split(_read_all(), info.image_shape, info.num_classes, _REMEDY)
   check_pins(split, _PINS, ordered=True, remedy=_REMEDY)
