@@ -15,6 +15,7 @@ from jax import Array, lax
 from ebmjax.types import Network, PyTree
 
 _FEW = 16  # labels that are not worth a branch
+_PIECES, _PIECE = 10, 5  # at most so many branches, each of at least so many labels more
 
 
 def widest(network: Network, keys: Array) -> int:
@@ -80,8 +81,9 @@ def _of_first(
 ) -> Array:
   """Returns energies [B, L], of which the first `number` [] are asked for.
 
-  The others may be zeros: labels are computed by quarters of L. On a CPU, that is; an
-  accelerator runs its seeds side by side, where all branches would be computed.
+  The others may be zeros: labels are computed by tenths of L, or what comes near. On a
+  CPU, that is; an accelerator runs its seeds side by side, where all branches would be
+  computed.
   """
   most = labels.shape[0]
   if most <= _FEW or jax.default_backend() != "cpu":
@@ -91,7 +93,8 @@ def _of_first(
     found = _of_labels(params, kept, h, labels[:size])
     return jnp.pad(found, ((0, 0), (0, most - size)))
 
-  sizes = [-(-most * quarter // 4) for quarter in (1, 2, 3, 4)]
+  pieces = min(_PIECES, most // _PIECE)
+  sizes = [-(-most * piece // pieces) for piece in range(1, pieces + 1)]
   branch = jnp.sum(number > jnp.array(sizes[:-1]))
   return lax.switch(branch, [partial(first, size) for size in sizes])
 
