@@ -9,16 +9,15 @@ al. 2022): mean over tasks of the final accuracy, candidates being all 100 label
 | variant                     | paper          | steps  |
 |-----------------------------|----------------|--------|
 | (none): EBM                 | 87.58 +- 0.50  | 20,000 |
-| :sbc                        | 17.26 +- 0.19  | 20,000 |
+| :sbc,source                 | 17.26 +- 0.19  | 50,000 |
 | :joint_pairs                | 89.15 +- 0.89  | 20,000 |
 | :boundary_free              | 92.35 +- 0.11  | 46,800 |
 | :boundary_free,sbc          | 21.42 +- 0.11  | 46,800 |
-| :ewc,sbc  :online_ewc,sbc   | 25.04, 33.88   | 20,000 |
-| :si,sbc  :lwf,sbc           | 29.31, 22.64   | 20,000 |
-| :bgd,sbc                    | 84.78 +- 1.30  | 20,000 |
+| :ewc,sbc,source (and online_ewc, si, lwf) | 25.04, 33.88, 29.31, 22.64 | 50,000 |
+| :bgd,sbc,source             | 84.78 +- 1.30  | 46,900 |
 | :er,sbc  :er (EBM)          | 93.70, 94.59   | 20,000 |
-| :icarl,sbc                  | 94.85 +- 0.03  | 20,000 |
-| :dgr,sbc                    | 92.19 +- 0.09  | 20,000 |
+| :icarl,sbc,source           | 94.85 +- 0.03  | 50,000 |
+| :dgr,sbc,source             | 92.19 +- 0.09  | 50,000 |
 | :gss_greedy,sbc,source      | 77.30 +- 0.50  |  1,000 |
 | :ctn,sbc,source             | 79.01 +- 0.65  |  2,000 |
 | :boundary_free,online_ewc,sbc (and si, bgd) | 41.37, 35.71, 26.15 | 46,800 |

@@ -17,6 +17,12 @@ _KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
 _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
 
 
+def root() -> Path:
+  """Returns the folder of configs/: the repository, or the package as installed."""
+  package = Path(__file__).resolve().parent
+  return package if (package / "configs").is_dir() else package.parent
+
+
 def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
   """Returns the configuration and the workdir of `argv`, program name included."""
   chosen = _value_of("config", argv)
@@ -131,6 +137,8 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
 
 
 def _import(path: Path) -> Any:
+  if not path.exists() and not path.is_absolute() and (root() / path).is_file():
+    path = root() / path
   if not path.is_file():
     near = sorted(str(other) for other in path.parent.glob("*.py"))
     place = "This folder" if path.parent == Path() else path.parent

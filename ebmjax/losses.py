@@ -27,13 +27,15 @@ def contrastive(energies: Array, valid: Array) -> Array:
   softplus(E(x, y) - E(x, y^-))
 
   Deviation: the paper (eq. 6) writes the bare difference; its released code optimises
-  this bounded form, and the paper's figures are met by it alone.
+  this bounded form, which meets most of the paper's figures.
   """
+  _require_alike(energies, valid)
   return _mean_over_negatives(jax.nn.softplus(_gaps(energies)), valid)
 
 
 def difference(energies: Array, valid: Array) -> Array:
   """Returns [B]: E(x, y) - E(x, y^-), the paper's eq. 6 to the letter; unbounded."""
+  _require_alike(energies, valid)
   return _mean_over_negatives(_gaps(energies), valid)
 
 
@@ -42,6 +44,7 @@ def likelihood(energies: Array, valid: Array) -> Array:
 
   E(x, y) + \log \sum_k \exp(-E(x, y_k))   (eq. 5, over the valid candidates only)
   """
+  _require_alike(energies, valid)
   # A large finite number in place of infinity keeps the gradient free of NaN.
   scores = jnp.where(_with_true_label(valid), -energies, jnp.finfo(energies.dtype).min)
   return jnp.where(
@@ -58,6 +61,7 @@ def joint_pairs(energies: Array, valid: Array, *, key: Array) -> Array:
   label of the negative pair come from anywhere in the batch. A pair may be a true one.
   Deviation: the appendix writes the bare difference, as for `contrastive`.
   """
+  _require_alike(energies, valid)
   partner = jax.random.permutation(key, energies.shape[0])
   pairs = jnp.stack([energies[:, 0], energies[partner, 1]], axis=1)
   return contrastive(pairs, jnp.stack([valid[:, 0], valid[partner, 1]], axis=1))
@@ -79,6 +83,14 @@ LOSSES: dict[str, Callable[..., Array]] = {
   "joint_pairs": joint_pairs,
   "ce": ce,
 }
+
+
+def _require_alike(energies: Array, valid: Array) -> None:
+  """Raises at once where broadcasting would make something of two shapes."""
+  if energies.ndim != 2 or energies.shape != valid.shape:
+    raise ValueError(
+      f"energies and valid must both be [B, K], not {energies.shape} and {valid.shape}"
+    )
 
 
 def _gaps(energies: Array) -> Array:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
@@ -37,6 +38,11 @@ class Batch(NamedTuple):
   seen: Array  # [C] bool, classes that training may normalise over
   negatives: Array  # [C] bool, classes that may stand against the true label
   step: Array  # [] int32, from the scan's inputs, never from the state
+
+
+def make_batch(x: Array, y: Array, seen: Array) -> Batch:
+  """Returns a batch outside of any stream: all that was seen [C] may be a negative."""
+  return Batch(x, y, jnp.zeros_like(y), seen, seen, jnp.int32(0))
 
 
 class TaskView(NamedTuple):
@@ -84,13 +90,17 @@ def _as_it_is(state: PyTree) -> PyTree:
 
 
 class Learner(NamedTuple):
-  """A continual learner as pure functions of its state."""
+  """A continual learner as pure functions of its state.
+
+  A step's metrics hold its "loss" []. Where the state has a field `params`, its numbers
+  are counted as the network's parameters.
+  """
 
   init: Callable[[Array], PyTree]  # (key) -> state
   step: Callable[[PyTree, Array, Batch], tuple[PyTree, dict[str, Array]]]
   consolidate: Callable[[PyTree, Array, TaskView], PyTree]  # at a boundary
   energies: Callable[[PyTree, Array], Array]  # (state, x) -> [B, C], lower is better
-  consolidates: bool = False  # False where `consolidate` is the identity
+  consolidates: bool = True  # False where `consolidate` is the identity
   # (state) -> what `energies` takes in its place, made once for many blocks of images
   prepare: Callable[[PyTree], PyTree] = _as_it_is
 

@@ -76,9 +76,9 @@ def test_all_tasks_at_once(variants, data_dir, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["lwf", "mas", "icarl"])
-def test_the_source_s_protocol(method, data_dir, tmp_path):
-  results = run(f"{SPLIT}:{method},sbc,source,smoke", data_dir, tmp_path)
-  assert results["config"]["optimiser"]["learning_rate"] == 1e-3
+def test_the_source_s_protocol(method):
+  made = resolve(cli.load(f"{SPLIT}:{method},sbc,source,smoke"))
+  assert made.optimiser.learning_rate == 1e-3
 
 
 @pytest.mark.parametrize(("file", "scenario"), [(SPLIT, "class"), (PERMUTED, "domain")])

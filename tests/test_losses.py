@@ -78,3 +78,14 @@ def test_joint_pairs_sets_each_true_pair_against_some_pair_of_the_batch():
   in_place = losses.contrastive(energies, valid)
   np.testing.assert_allclose(np.sort(got), np.sort(in_place), rtol=1e-6)
   assert not np.allclose(got, in_place)
+
+
+@pytest.mark.parametrize("name", losses.LOSSES)
+@pytest.mark.parametrize(
+  ("energies", "valid"), [((4, 3), (4, 1)), ((4, 3), (4,)), ((3,), (3,))]
+)
+def test_shapes_that_do_not_fit_are_refused(name, energies, valid):
+  """Broadcasting would make a loss of them, of nothing or of the wrong rows."""
+  extra = {"key": jax.random.key(0)} if name == "joint_pairs" else {}
+  with pytest.raises(ValueError, match="must both be"):
+    losses.LOSSES[name](jnp.ones(energies), jnp.ones(valid, bool), **extra)

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 import pytest
 
-from ebmjax import networks, objectives
+from ebmjax import method_rules, methods, networks, objectives
 from ebmjax.checkpoints import Checkpoints
 from ebmjax.config import default
 from ebmjax.methods import METHODS
@@ -97,6 +97,33 @@ def train(learner: Learner, state: Any, steps: int, compiled: bool = True) -> An
     state, metrics = step(state, jax.random.key(i), batch_at(i))
     assert np.isfinite(metrics["loss"])
   return state
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_that_consolidate_are_known_to(method):
+  """By the lists that refuse them where no boundary would ever be told."""
+  case = next(case for case in CASES if case[0] == method and case[1] == "sbc")
+  listed = method in (*method_rules.AT_BOUNDARIES, *method_rules.PERIODIC)
+  assert make(case).consolidates == listed
+
+
+def test_a_learner_of_four_functions_is_told_of_boundaries():
+  """`consolidates` is for those that have nothing to do there."""
+  learner = make(("ewc", "sbc", "ce", "all_seen"))
+  assert Learner(*learner[:4]).consolidates
+
+
+def test_a_method_can_be_made_without_a_configuration():
+  config, network = default(), ("sbc", 24)
+  config.network.update(dict(zip(("name", "hidden"), network, strict=True)))
+  made = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
+  problem = Problem(made, objectives.make("ce", "all_seen"), _SGD, row, 2)
+  learner = methods.make("ewc", problem, strength=3)
+  state = learner.init(jax.random.key(0))
+  assert np.isfinite(learner.step(state, jax.random.key(1), batch_at(0))[1]["loss"])
+  with pytest.raises((AttributeError, KeyError), match="strenght"):
+    methods.make("ewc", problem, strenght=3)
 
 
 @battery

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 
 from ebmjax import losses, networks
 from ebmjax.config import default
@@ -204,3 +205,25 @@ def test_labels_in_turn_have_the_energies_of_each_row_s_own(
   found: Any = module.apply(variables, x, labels)
   wanted: Any = module.apply(variables, x, rows)
   np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+class Normalised(nn.Module):
+  """A module with statistics that training would have to move."""
+
+  @nn.compact
+  def __call__(self, x, labels):
+    return nn.BatchNorm(use_running_average=True)(x)[:, :1] + 0.0 * labels
+
+
+def test_a_module_with_running_statistics_is_refused():
+  network = networks.from_module(Normalised(), (3,), 2)
+  with pytest.raises(ValueError, match="Normalised has running statistics"):
+    network.init(jax.random.key(0))
+
+
+def test_rows_of_another_size_are_refused():
+  network = networks.from_module(ClassifierMLP(4, 5, 3), (4,), 3)
+  params, state = network.init(jax.random.key(0))
+  assert network.energies(params, state, jnp.ones((3, 2, 2)), jnp.arange(3))[0].shape
+  with pytest.raises(TypeError, match="reshape"):
+    network.energies(params, state, jnp.ones((6, 2)), jnp.arange(3))

@@ -63,8 +63,9 @@ def test_energies_and_gradients_are_the_plain_form_s(shared, extra):
 
 
 def test_any_number_of_distinct_labels_is_the_plain_form_s(monkeypatch):
-  """From one label to all: every quarter, and both sides of its bounds."""
+  """From one label to all: every piece, and both sides of its bounds."""
   monkeypatch.setattr(kept_form, "_FEW", 2)
+  monkeypatch.setattr(kept_form, "_PIECE", 2)
   x = jax.random.uniform(jax.random.key(1), (CLASSES, 9))
 
   def run(network, params, state):

@@ -157,7 +157,7 @@ def test_the_command_of_a_run_makes_the_same_configuration(changes):
     chosen, *flags = shlex.split(commands.describe(flat))
     if not changes:
       assert not flags
-    argv = ["main", f"--config={commands.root() / chosen}", *flags]
+    argv = ["main", f"--config={cli.root() / chosen}", *flags]
     if flat.get("network.pretrained"):
       argv.append("--config.network.pretrained=elsewhere.npz")
     config, _ = cli.parse(argv)

@@ -16,7 +16,7 @@ from ebmjax.networks.cifar100 import NormTrunk, save_trunk
 from ebmjax.types import Dataset
 from ebmjax.validation import resolve
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+CONFIGS = cli.root() / "configs"
 _TRAIN_IMAGES = {"mnist": 20_000}  # of other sets fewer: their images are larger
 _FEWER = 5_000
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from ebmjax.config import default
+from ebmjax.methods._gradient import Addition, GradientState, Move, gradient_learner
 from ebmjax.methods.bgd import bgd
 from ebmjax.methods.bir import bir
 from ebmjax.methods.ctn import ctn
@@ -16,6 +18,15 @@ from ebmjax.methods.lwf import lwf
 from ebmjax.methods.mas import mas
 from ebmjax.methods.si import si
 from ebmjax.types import Learner, Problem
+
+__all__ = [
+  "METHODS",
+  "Addition",
+  "GradientState",
+  "Move",
+  "gradient_learner",
+  "make",
+]
 
 # Each takes a Problem and config.method.
 METHODS: dict[str, Callable[[Problem, Any], Learner]] = {
@@ -33,3 +44,10 @@ METHODS: dict[str, Callable[[Problem, Any], Learner]] = {
   "dgr": dgr,
   "bir": bir,
 }
+
+
+def make(name: str, problem: Problem, **settings: Any) -> Learner:
+  """Returns a method with the defaults of config.method but for `settings`."""
+  config = default().method.lock()
+  config.update(settings)
+  return METHODS[name](problem, config)

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
-from ebmjax.methods._gradient import RowLosses
+from ebmjax.methods._gradient import RowLosses, is_due
 from ebmjax.types import Batch, PyTree
 
 
@@ -18,9 +18,42 @@ class Anchored(NamedTuple):
   anchor: PyTree
 
 
+class Held(NamedTuple):
+  """The state of a method that pulls."""
+
+  held: Anchored
+  gathered: PyTree  # the importance since the last period; () at boundaries
+
+
 def start(params: PyTree) -> Anchored:
   """Returns importance 0 everywhere: nothing is held yet."""
   return Anchored(jax.tree.map(jnp.zeros_like, params), params)
+
+
+def begin(params: PyTree, every: int) -> Held:
+  """Returns the state before the first step; `every` is 0 at boundaries."""
+  gathered = jax.tree.map(jnp.zeros_like, params) if every else ()
+  return Held(start(params), gathered)
+
+
+def gather(
+  own: Held,
+  importance: PyTree,
+  step: Array,
+  every: int,
+  close: Callable[[Anchored, PyTree], Anchored],
+) -> Held:
+  """Returns the state with a step's share of a period's importance.
+
+  At the end of a period of `every` steps `close` makes what is held of all of it.
+  """
+  gathered = jax.tree.map(jnp.add, own.gathered, importance)
+
+  def end() -> Held:
+    empty = jax.tree.map(jnp.zeros_like, gathered)
+    return Held(close(own.held, gathered), empty)
+
+  return lax.cond(is_due(step, every), end, lambda: own._replace(gathered=gathered))
 
 
 def pull(held: Anchored, params: PyTree) -> Array:

@@ -75,7 +75,7 @@ def bgd(problem: Problem, config: Any) -> Learner:
   def energies(state: BayesianState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)
 
-  return Learner(init, step, consolidate, energies)
+  return Learner(init, step, consolidate, energies, consolidates=False)
 
 
 def shrink(std: Array, curvature: Array) -> Array:

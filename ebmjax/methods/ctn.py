@@ -89,7 +89,7 @@ def ctn(problem: Problem, config: Any) -> Learner:
   def energies(state: GradientState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)
 
-  return Learner(init, step, consolidate, energies, consolidates=True)
+  return Learner(init, step, consolidate, energies)
 
 
 def _two_levels(

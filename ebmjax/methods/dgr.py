@@ -111,7 +111,7 @@ def dgr(problem: Problem, config: Any) -> Learner:
   def energies(state: GenerativeState, x: Array) -> Array:
     return solver.energies(state.solver, x)
 
-  return Learner(init, step, consolidate, energies, consolidates=True)
+  return Learner(init, step, consolidate, energies)
 
 
 def dream(

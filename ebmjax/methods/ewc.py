@@ -22,27 +22,17 @@ more than that for any number of tasks (`_quadratic.merge`). Periodic: a third t
 so far.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from ebmjax.importance import fisher_sum, over_task, scaled
 from ebmjax.methods import _quadratic
-from ebmjax.methods._gradient import (
-  Addition,
-  Move,
-  gradient_learner,
-  is_due,
-)
-from ebmjax.methods._quadratic import Anchored
+from ebmjax.methods._gradient import Addition, Move, gradient_learner
+from ebmjax.methods._quadratic import Anchored, Held
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
-
-
-class _Own(NamedTuple):
-  held: Anchored
-  gathered: PyTree  # the Fisher information since the last period, or ()
 
 
 def ewc(problem: Problem, config: Any) -> Learner:
@@ -59,10 +49,9 @@ def _addition(problem: Problem, config: Any, *, online: bool) -> Addition:
   every = config.consolidate_every if online else 0
   loss = _quadratic.loss(config.strength / 2 * (config.decay if online else 1.0))
 
-  def init(params: PyTree, model_state: PyTree) -> _Own:
+  def init(params: PyTree, model_state: PyTree) -> Held:
     del model_state
-    gathered = jax.tree.map(jnp.zeros_like, params) if every else ()
-    return _Own(_quadratic.start(params), gathered)
+    return _quadratic.begin(params, every)
 
   def add(held: Anchored, fisher: PyTree, params: PyTree) -> Anchored:
     if not online:
@@ -71,8 +60,8 @@ def _addition(problem: Problem, config: Any, *, online: bool) -> Addition:
     return Anchored(jax.tree.map(jnp.add, fisher, faded), params)
 
   def consolidate(
-    own: _Own, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> _Own:
+    own: Held, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> Held:
     def part(x: Array, y: Array, valid: Array) -> PyTree:
       return fisher_sum(
         problem.network, params, model_state, x, y, valid, view.seen, config.fisher
@@ -82,7 +71,7 @@ def _addition(problem: Problem, config: Any, *, online: bool) -> Addition:
     terms = blocks if config.fisher == "batch" else images
     return own._replace(held=add(own.held, scaled(total, 1 / terms), params))
 
-  def track(own: _Own, move: Move, key: Array, batch: Batch) -> _Own:
+  def track(own: Held, move: Move, key: Array, batch: Batch) -> Held:
     del key
     everyone = jnp.ones_like(batch.y, bool)
     found = fisher_sum(
@@ -96,15 +85,12 @@ def _addition(problem: Problem, config: Any, *, online: bool) -> Addition:
       config.fisher,
     )
     terms = 1 if config.fisher == "batch" else batch.y.shape[0]
-    gathered = jax.tree.map(jnp.add, own.gathered, scaled(found, 1 / (terms * every)))
 
-    def close() -> _Own:
-      empty = jax.tree.map(jnp.zeros_like, gathered)
-      return _Own(add(own.held, gathered, move.after), empty)
+    def close(held: Anchored, fisher: PyTree) -> Anchored:
+      return add(held, fisher, move.after)
 
-    return lax.cond(
-      is_due(batch.step, every), close, lambda: own._replace(gathered=gathered)
-    )
+    share = scaled(found, 1 / (terms * every))
+    return _quadratic.gather(own, share, batch.step, every, close)
 
   if every:
     return Addition(init, loss, track)

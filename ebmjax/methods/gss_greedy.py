@@ -86,7 +86,7 @@ def gss_greedy(problem: Problem, config: Any) -> Learner:
     store = offer(store, replace_key, batch, *found)
     return state._replace(own=store), {"loss": losses[0]}
 
-  return Learner(init, step, plain.consolidate, plain.energies)
+  return Learner(init, step, plain.consolidate, plain.energies, consolidates=False)
 
 
 def empty_store(row: jax.ShapeDtypeStruct, budget: int) -> ScoredStore:

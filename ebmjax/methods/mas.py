@@ -24,30 +24,19 @@ State: the optimiser's, and Omega and theta*, each as params. Periodic: a third 
 the importance so far.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from ebmjax.importance import over_task, scaled, sum_over_rows
 from ebmjax.methods import _quadratic
-from ebmjax.methods._gradient import (
-  Addition,
-  Move,
-  all_energies,
-  gradient_learner,
-  is_due,
-)
-from ebmjax.methods._quadratic import Anchored
+from ebmjax.methods._gradient import Addition, Move, all_energies, gradient_learner
+from ebmjax.methods._quadratic import Anchored, Held
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 IMPORTANCES = ("batch", "per_row")
-
-
-class _Own(NamedTuple):
-  held: Anchored  # Omega and theta*
-  gathered: PyTree  # the importance since the last period, or ()
 
 
 def mas(problem: Problem, config: Any) -> Learner:
@@ -55,18 +44,16 @@ def mas(problem: Problem, config: Any) -> Learner:
   every, per_row = config.consolidate_every, config.importance == "per_row"
   loss = _quadratic.loss(config.strength)
 
-  def init(params: PyTree, model_state: PyTree) -> _Own:
+  def init(params: PyTree, model_state: PyTree) -> Held:
     del model_state
-    gathered = jax.tree.map(jnp.zeros_like, params) if every else ()
-    return _Own(_quadratic.start(params), gathered)
+    return _quadratic.begin(params, every)
 
-  def close(own: _Own, importance: PyTree, params: PyTree) -> _Own:
-    omega = jax.tree.map(jnp.add, own.held.importance, importance)
-    return own._replace(held=Anchored(omega, params))
+  def add(held: Anchored, importance: PyTree, params: PyTree) -> Anchored:
+    return Anchored(jax.tree.map(jnp.add, held.importance, importance), params)
 
   def consolidate(
-    own: _Own, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> _Own:
+    own: Held, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> Held:
     def part(x: Array, y: Array, valid: Array) -> PyTree:
       del y
       return importance_sum(
@@ -74,9 +61,10 @@ def mas(problem: Problem, config: Any) -> Learner:
       )
 
     total, images, blocks = over_task(part, view, key)
-    return close(own, scaled(total, 1 / (images if per_row else blocks)), params)
+    importance = scaled(total, 1 / (images if per_row else blocks))
+    return own._replace(held=add(own.held, importance, params))
 
-  def track(own: _Own, move: Move, key: Array, batch: Batch) -> _Own:
+  def track(own: Held, move: Move, key: Array, batch: Batch) -> Held:
     del key
     found = importance_sum(
       problem.network,
@@ -88,15 +76,12 @@ def mas(problem: Problem, config: Any) -> Learner:
       config.importance,
     )
     terms = batch.y.shape[0] if per_row else 1
-    gathered = jax.tree.map(jnp.add, own.gathered, scaled(found, 1 / (terms * every)))
 
-    def end_period() -> _Own:
-      empty = jax.tree.map(jnp.zeros_like, gathered)
-      return close(own, gathered, move.after)._replace(gathered=empty)
+    def close(held: Anchored, importance: PyTree) -> Anchored:
+      return add(held, importance, move.after)
 
-    return lax.cond(
-      is_due(batch.step, every), end_period, lambda: own._replace(gathered=gathered)
-    )
+    share = scaled(found, 1 / (terms * every))
+    return _quadratic.gather(own, share, batch.step, every, close)
 
   if every:
     return gradient_learner(problem, Addition(init, loss, track))

@@ -28,6 +28,10 @@ TRUNKS = ("none", "conv4", "conv5", "flat")
 __all__ = [
   "NETWORKS",
   "TRUNKS",
+  "ClassifierConv",
+  "ClassifierMLP",
+  "EnergyConv",
+  "EnergyMLP",
   "Noise",
   "Normalise",
   "caches_features",
@@ -111,15 +115,22 @@ def from_module(
   num_classes: int,
   normalise: Preparation | None = None,
 ) -> Network:
-  """Returns pure functions over a Linen module of the form module(x, labels)."""
+  """Returns pure functions over a Linen module of the form module(x, labels).
+
+  `input_shape` is what the module sees of a row after `normalise`. Variables beside its
+  parameters stay as they were initialised: a module that moves running statistics is
+  refused (`with_trunk` has them).
+  """
   normalise = normalise or Normalise()
 
   def prepare(x: Array) -> Array:
-    return normalise(x).reshape(-1, *input_shape)
+    return normalise(x).reshape(x.shape[0], *input_shape)
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
     x = jnp.zeros((1, *input_shape))
     variables = dict(module.init(key, x, jnp.zeros((1, 1), jnp.int32)))
+    if "batch_stats" in variables:
+      raise ValueError(f"{type(module).__name__} has running statistics to be moved")
     return variables.pop("params"), variables
 
   def energies(
@@ -140,7 +151,7 @@ def from_module(
     out: Any = module.apply(variables, prepare(x), y, method="task_energies")
     return out
 
-  of_tasks = task_energies if isinstance(module, ContextMLP) else None
+  of_tasks = task_energies if hasattr(module, "task_energies") else None
   return Network(init, energies, features, num_classes, of_tasks)
 
 

@@ -15,7 +15,9 @@ class CapacityEnergy(nn.Module):
 
   Deviation: the paper's text does not show the layer V on the label's embedding e_y,
   nor that the table of embeddings has 1000 rows while ten labels are in use. Both are
-  inferred from the published numbers of parameters, which this form meets exactly.
+  inferred from the published numbers of parameters, which this form meets exactly. So
+  would one with e_y in the place of s_y and a layer of that size that nothing uses, as
+  the released code's MNIST network has one with boundaries.
   """
 
   num_inputs: int

@@ -15,7 +15,7 @@ from jax import Array, lax
 from ebmjax.types import Network, PyTree
 
 _FEW = 16  # labels that are not worth a branch
-_PIECES, _PIECE = 10, 5  # at most so many branches, each of at least so many labels more
+_PIECES, _PIECE = 10, 5  # so many branches at most, so many labels of each at least
 
 
 def widest(network: Network, keys: Array) -> int:

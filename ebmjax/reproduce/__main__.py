@@ -23,7 +23,7 @@ from types import FrameType
 from ebmjax import figures
 from ebmjax.config import choices_sentence, nearest
 from ebmjax.errors import ConfigError
-from ebmjax.reproduce import commands, listing, markdown, store
+from ebmjax.reproduce import listing, markdown, store
 from ebmjax.reproduce.cells import Cell, all_cells, tables
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.running import Outcome, Session, Settings, read_ledger
@@ -38,11 +38,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _act(given: argparse.Namespace) -> int:
-  if not (commands.root() / "configs").is_dir():
-    raise ConfigError(
-      "the experiments' files, configs/, are neither beside the package nor here; run "
-      "this in the folder of the repository."
-    )
   cells = all_cells()
   if given.collect:
     kept = store.collect(given.collect, cells)

@@ -43,16 +43,10 @@ _GUESSED: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def root() -> Path:
-  """Returns the folder that holds configs/: the repository's, or the current one."""
-  beside = Path(__file__).resolve().parents[2]
-  return beside if (beside / "configs").is_dir() else Path()
-
-
 @functools.cache
 def load(chosen: str) -> ConfigDict:
-  """Returns the resolved configuration of FILE[:variants], a file under `root`."""
-  config = cli.load(str(root() / chosen))
+  """Returns the resolved configuration of FILE[:variants], a file of ours."""
+  config = cli.load(str(cli.root() / chosen))
   if config.network.trunk == "conv5" and config.network.conv != "finetune":
     config.network.pretrained = WEIGHTS
   return resolve(config)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ebmjax import cli
 from ebmjax.reproduce import claims, commands, store
 from ebmjax.reproduce.cells import Cell
 from ebmjax.reproduce.claims import Claim
@@ -192,7 +193,7 @@ def run_command(chosen: str, claim: Claim, settings: Settings) -> list[str]:
     flags["network.pretrained"] = str(Path(settings.pretrained).expanduser().resolve())
   return [
     *(sys.executable, "-m", "ebmjax.main"),
-    f"--config={commands.root() / chosen}",
+    f"--config={cli.root() / chosen}",
     *(f"--config.{key}={value}" for key, value in flags.items()),
     f"--workdir={claim.workdir}",
   ]

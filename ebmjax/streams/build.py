@@ -18,7 +18,7 @@ class Stream(NamedTuple):
 
   rows: np.ndarray  # [S, B] int32, rows of the training images
   tasks: np.ndarray  # [S, B] int8, the task of each row
-  horizon: np.ndarray  # [S] int32, the latest task revealed: classes up to it are seen
+  horizon: np.ndarray  # [S] int32, the batch's latest task: classes up to it are seen
   labels: np.ndarray  # [T, G] int32, raw class -> label
   permutation: np.ndarray  # [T, P] int32, P = 0 where unpermuted
   classes: np.ndarray  # [T, C] bool, the labels of each task
