@@ -165,7 +165,7 @@ class Machine:
     config, learner, driver = setup.config, setup.learner, setup.driver
     layout, options = setup.layout, setup.options
     self._setup, self._tables = setup, layout.put_seeds(setup.tables)
-    self._boundary_free = config.stream.setting != "boundary_aware"
+    self._hides_task = config.stream.setting != "boundary_aware"
     self._train = runner.make_train(learner, make_view(config), driver, layout, options)
     self._consolidate = runner.make_consolidate(
       learner, make_view(config), driver, layout, options
@@ -190,7 +190,7 @@ class Machine:
   def consolidate(self, task: int) -> None:
     """Lets the learners consolidate a finished task, where its end is known."""
     setup = self._setup
-    if setup.learner.consolidates and not self._boundary_free:
+    if setup.learner.consolidates and not self._hides_task:
       self.states = self._consolidate(
         self.states, self._tables, setup.train_images, np.int32(task)
       )
@@ -199,8 +199,8 @@ class Machine:
     """Returns what the whole test set says of all runs at a stop."""
     setup = self._setup
     num_tasks = setup.stream.labels.shape[1]
-    asked = tasks_to_evaluate(stop, num_tasks, self._boundary_free)
-    horizon = num_tasks - 1 if self._boundary_free else stop.task
+    asked = tasks_to_evaluate(stop, num_tasks, self._hides_task)
+    horizon = num_tasks - 1 if self._hides_task else stop.task
     counts = {
       task: setup.layout.whole(
         self._evaluate(

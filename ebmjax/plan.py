@@ -37,13 +37,13 @@ def make_plan(config: Any, ends: list[int]) -> list[Stop]:
   return before + stops
 
 
-def tasks_to_evaluate(stop: Stop, num_tasks: int, boundary_free: bool) -> range:
+def tasks_to_evaluate(stop: Stop, num_tasks: int, hides_task: bool) -> range:
   """Returns the tasks worth asking at a stop.
 
   All of them before training and at the end, and without boundaries, where every class
   is a candidate throughout. Otherwise the tasks so far and the one to come, whose
   task-incremental accuracy is the forward transfer.
   """
-  if boundary_free or stop.task < 0:
+  if hides_task or stop.task < 0:
     return range(num_tasks)
   return range(min(stop.task + 2, num_tasks))

@@ -55,7 +55,7 @@ class Chunk(NamedTuple):
 class View(NamedTuple):
   """How a learner is shown its batches; static."""
 
-  boundary_free: bool = False  # hides the task
+  hides_task: bool = False  # as without boundaries, or all tasks at once
   own_task_only: bool = False  # task-incremental: only the task's own classes compete
   augment: str = "none"  # what is done to the images, anew at every draw
 
@@ -228,7 +228,7 @@ def make_batch(
   if view.augment != "none":
     key = jax.random.fold_in(jax.random.fold_in(tables.key, _AUGMENT), step)
     x = AUGMENTATIONS[view.augment](key, x)
-  if view.boundary_free:
+  if view.hides_task:
     negatives = jnp.bincount(y, length=tables.classes.shape[1]) > 0
     task = jnp.full_like(tasks, -1)
   else:

@@ -3,7 +3,8 @@
 The released code sets PyTorch's seed, then builds its network; on split MNIST these
 first weights decide the accuracy by several points, so its figures can only be had from
 them (BENCHMARKS.md, notes 1 and 7). PyTorch's generator on the CPU is the Mersenne
-Twister that NumPy has too. Everything else (batches, negatives) stays JAX's.
+Twister that NumPy has too. Everything else (batches, negatives, the
+orders of pixels) stays ours.
 """
 
 from collections.abc import Sequence
