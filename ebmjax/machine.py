@@ -20,7 +20,7 @@ from ebmjax import (
 )
 from ebmjax.data import DATASETS
 from ebmjax.mesh import Layout, make_layout
-from ebmjax.method_rules import MIXING
+from ebmjax.method_rules import MIXING, require_negatives
 from ebmjax.networks.seeded import start_from_seeds
 from ebmjax.plan import Stop, tasks_to_evaluate
 from ebmjax.types import (
@@ -61,6 +61,7 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
     _inputs(config, images) for images in (dataset.train_x, dataset.test_x)
   )
   tasks = streams.make_tasks(spec, num_raw=dataset.num_classes, seed=config.seed)
+  require_negatives(config, int(tasks.classes.sum(axis=1).max()))
   tables = runner.seed_tables(stream, seeds, test_multiple=_block(config, stream))
   return Setup(
     config=config,

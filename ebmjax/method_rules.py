@@ -3,6 +3,7 @@
 from ml_collections import ConfigDict
 
 from ebmjax import data
+from ebmjax.errors import ConfigError
 
 Rule = tuple[bool, str]  # whether it is broken, and what is said then
 # Methods that consolidate at boundaries alone.
@@ -75,12 +76,6 @@ def of_method(config: ConfigDict) -> list[Rule]:
       "config.negatives='all_classes' sets the classes of all tasks against each "
       "other, and config.stream.scenario='task' only a task's own; use 'all_seen'.",
     ),
-    (
-      _lacks_negatives(config),
-      f"config.stream.tasks={config.stream.tasks} leaves one class in each task, and "
-      f"config.negatives={config.negatives!r} nothing to set against it; use fewer "
-      "tasks, or 'all_seen' with config.stream.scenario='class'.",
-    ),
     *_of_contexts(config),
     *_of_own_objectives(config),
     *_of_stores(config),
@@ -88,13 +83,18 @@ def of_method(config: ConfigDict) -> list[Rule]:
   ]
 
 
-def _lacks_negatives(config: ConfigDict) -> bool:
-  """Returns whether no row would ever stand against another class."""
-  if config.stream.setting != "boundary_aware" or _classes_per_task(config) != 1:
-    return False
+def require_negatives(config: ConfigDict, per_task: int) -> None:
+  """Refuses tasks of so few classes that no row would stand against another class."""
+  if config.stream.setting != "boundary_aware" or per_task != 1:
+    return
   near = config.negatives in ("one_of_task", *IN_BATCH)
   mixed = config.method.name in MIXING
-  return config.stream.scenario != "class" or (near and not mixed)
+  if config.stream.scenario != "class" or (near and not mixed):
+    raise ConfigError(
+      f"config.stream.tasks={config.stream.tasks} leaves one class in each task, and "
+      f"config.negatives={config.negatives!r} nothing to set against it; use fewer "
+      "tasks, or 'all_seen' with config.stream.scenario='class'."
+    )
 
 
 def _of_own_objectives(config: ConfigDict) -> list[Rule]:

@@ -116,18 +116,6 @@ FAULTS = {
     keys("method.name=lwf", "stream.scenario=task"),
     ["config.method.name='lwf' distils all old classes together", "use 'class'"],
   ),
-  "one class a task": (
-    keys("stream.tasks=10"),
-    ["config.stream.tasks=10 leaves one class in each task", "'one_of_task' nothing"],
-  ),
-  "one class a task that is told": (
-    [
-      f"--config={SPLIT}:sbc",
-      "--config.stream.scenario=task",
-      "--config.stream.tasks=10",
-    ],
-    ["leaves one class in each task", "config.stream.scenario='class'."],
-  ),
   "all classes where the task is told": (
     [
       f"--config={SPLIT}:sbc",

@@ -107,6 +107,12 @@ DATA_FAULTS = {
     "config.stream.tasks=3 does not divide the data set's 10 classes; choose a "
     "divisor.",
   ),
+  "one class a task": (
+    ["--config.stream.tasks=10"],
+    "config.stream.tasks=10 leaves one class in each task, and "
+    "config.negatives='one_of_task' nothing to set against it; use fewer tasks, or "
+    "'all_seen' with config.stream.scenario='class'.",
+  ),
   "batch larger than a task": (
     ["--config.stream.tasks=5", "--config.stream.batch_size=121"],
     "config.stream.batch_size=121 exceeds the smallest task's 120 images; choose at "

@@ -1,12 +1,14 @@
 """Every method through the whole program: at boundaries, without them, and resumed."""
 
+import contextlib
 import shutil
 from pathlib import Path
 
 import pytest
 
 from ebmjax import cli, experiment
-from ebmjax.method_rules import PERIODIC
+from ebmjax.errors import ConfigError
+from ebmjax.method_rules import PERIODIC, require_negatives
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
 from ebmjax.validation import resolve
@@ -79,6 +81,19 @@ def test_all_tasks_at_once(variants, data_dir, tmp_path):
 def test_the_source_s_protocol(method):
   made = resolve(cli.load(f"{SPLIT}:{method},sbc,source,smoke"))
   assert made.optimiser.learning_rate == 1e-3
+
+
+@pytest.mark.parametrize(
+  ("variants", "scenario", "fits"),
+  [("er", "class", True), ("sbc", "class", True), ("sbc", "task", False)],
+)
+def test_single_classes_need_others_to_stand_against(variants, scenario, fits):
+  made = cli.load(f"{SPLIT}:{variants}")
+  made.stream.scenario = scenario
+  made = resolve(made)
+  require_negatives(made, 2)
+  with contextlib.nullcontext() if fits else pytest.raises(ConfigError):
+    require_negatives(made, 1)
 
 
 @pytest.mark.parametrize(("file", "scenario"), [(SPLIT, "class"), (PERMUTED, "domain")])

@@ -41,6 +41,7 @@ def load(config: Any) -> Dataset:
     raise DataError(
       f"config.data.dir cannot be read ({error}): make it a folder that can be read."
     ) from None
+  loaded = dataset
   validation = int(getattr(config, "validation", 0))
   if validation:
     dataset = held_out.hold_out(dataset, validation)
@@ -49,8 +50,8 @@ def load(config: Any) -> Dataset:
   )
   if config.require_full and not dataset.full:
     raise DataError(_not_full(info, f"this is {dataset.source}"))
-  if not dataset.full:
-    check_classes(dataset)
+  if not loaded.full:
+    check_classes(loaded)
   return dataset
 
 
