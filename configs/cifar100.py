@@ -24,8 +24,8 @@ CIFAR-10 and are frozen; give their weights as an npz file:
 
 The released code leaves BatchNorm on batch statistics while it trains, and so do we:
 29.20 with seed 0. `:fixed` freezes them and computes the features once: 29.35, in some
-40 minutes on one CPU core, half the time. The set is not shipped: it is downloaded, or
-read from config.data.dir. `:smoke` shrinks any.
+40 minutes on one CPU core, nearly half the time. The set is not shipped: it is
+downloaded, or read from config.data.dir. `:smoke` shrinks any.
 """
 
 from ml_collections import ConfigDict

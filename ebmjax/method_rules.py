@@ -84,16 +84,20 @@ def of_method(config: ConfigDict) -> list[Rule]:
 
 
 def require_negatives(config: ConfigDict, per_task: int) -> None:
-  """Refuses tasks of so few classes that no row would stand against another class."""
+  """Refuses tasks of so few classes that no row would stand against another class.
+
+  No rule of a configuration: the data say how many classes a task has.
+  """
   if config.stream.setting != "boundary_aware" or per_task != 1:
     return
-  near = config.negatives in ("one_of_task", *IN_BATCH)
-  mixed = config.method.name in MIXING
-  if config.stream.scenario != "class" or (near and not mixed):
+  method, negatives = config.method.name, config.negatives
+  near = negatives in ("one_of_task", *IN_BATCH) and method not in MIXING
+  # CTN normalises over the labels of a row's own task, whatever else was seen.
+  if near or config.stream.scenario != "class" or method == "ctn":
     raise ConfigError(
-      f"config.stream.tasks={config.stream.tasks} leaves one class in each task, and "
-      f"config.negatives={config.negatives!r} nothing to set against it; use fewer "
-      "tasks, or 'all_seen' with config.stream.scenario='class'."
+      f"config.stream.tasks={config.stream.tasks} leaves one class in each task, which "
+      f"config.method.name={method!r} with config.negatives={negatives!r} sets against "
+      "no other; use fewer tasks."
     )
 
 
@@ -133,11 +137,6 @@ def _of_contexts(config: ConfigDict) -> list[Rule]:
       method == "ctn" and config.stream.batch_size < 2,
       "config.method.name='ctn' parts each batch in two; set config.stream.batch_size "
       "to 2 or more.",
-    ),
-    (
-      method == "ctn" and _classes_per_task(config) == 1,
-      "config.method.name='ctn' learns to tell the classes of a task apart, and with "
-      f"config.stream.tasks={config.stream.tasks} each has one; use fewer tasks.",
     ),
     (
       network.context > 0 and method in ("icarl", "bir"),
@@ -205,12 +204,6 @@ def _has_rows(network: ConfigDict) -> bool:
   """Returns whether the network's inputs are rows of numbers, not colour images."""
   cached = (network.trunk, network.conv) == ("conv5", "fixed_statistics")
   return network.trunk == "none" or cached
-
-
-def _classes_per_task(config: ConfigDict) -> int:
-  classes = data.DATASETS[config.data.name].num_classes
-  shared = config.stream.name == "permuted"  # each task has all of them
-  return int(classes if shared else classes // config.stream.tasks)
 
 
 def _owners(config: ConfigDict) -> int:

@@ -152,10 +152,6 @@ FAULTS = {
     [f"--config={SPLIT}:ctn,sbc", "--config.stream.batch_size=1"],
     ["'ctn' parts each batch in two; set config.stream.batch_size to 2 or more."],
   ),
-  "contexts of single classes": (
-    [f"--config={SPLIT}:ctn,sbc", "--config.stream.tasks=10"],
-    ["'ctn' learns to tell the classes of a task apart", "use fewer tasks."],
-  ),
   "contexts in the features of herding": (
     [f"--config={SPLIT}:icarl,sbc", "--config.network.context=16"],
     ["'icarl' needs features that do not depend on the task", "use 0."],

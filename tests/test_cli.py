@@ -109,9 +109,9 @@ DATA_FAULTS = {
   ),
   "one class a task": (
     ["--config.stream.tasks=10"],
-    "config.stream.tasks=10 leaves one class in each task, and "
-    "config.negatives='one_of_task' nothing to set against it; use fewer tasks, or "
-    "'all_seen' with config.stream.scenario='class'.",
+    "config.stream.tasks=10 leaves one class in each task, which "
+    "config.method.name='finetune' with config.negatives='one_of_task' sets against no "
+    "other; use fewer tasks.",
   ),
   "batch larger than a task": (
     ["--config.stream.tasks=5", "--config.stream.batch_size=121"],

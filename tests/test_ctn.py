@@ -187,6 +187,14 @@ def test_only_rows_of_earlier_tasks_are_drawn():
   assert len(set(drawn)) == 10 and min(drawn) < 10 <= max(drawn)
 
 
+def test_no_more_rows_are_drawn_than_the_authors_draw():
+  learner, *_ = make(budget=200)  # 80 episodic rows a task
+  memory = jax.eval_shape(learner.init, jax.random.key(0)).own
+  assert memory.episodic_y.shape == (2, 80)
+  rows, _ = jax.eval_shape(draw, jax.random.key(5), memory, jnp.int32(1))
+  assert rows.y.shape == (64,)
+
+
 def test_a_network_without_contexts_is_refused():
   _, problem, config = make()
   plain = problem._replace(network=problem.network._replace(task_energies=None))

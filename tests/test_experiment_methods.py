@@ -85,7 +85,12 @@ def test_the_source_s_protocol(method):
 
 @pytest.mark.parametrize(
   ("variants", "scenario", "fits"),
-  [("er", "class", True), ("sbc", "class", True), ("sbc", "task", False)],
+  [
+    ("er", "class", True),
+    ("sbc", "class", True),
+    ("sbc", "task", False),
+    ("ctn,sbc", "class", False),
+  ],
 )
 def test_single_classes_need_others_to_stand_against(variants, scenario, fits):
   made = cli.load(f"{SPLIT}:{variants}")

@@ -38,6 +38,12 @@ def test_the_count_is_that_of_the_arrays(setup):
   assert memory.describe(setup) == {"memory_bytes": found._asdict()}
 
 
+def test_a_block_is_no_longer_than_a_task(setup):
+  sizes = SMALL | {"eval__batch_size": 10**12}
+  wide = programs.setup_of("splitmnist.py:smoke", "map", seeds=3, **sizes)
+  assert wide.tables.test_rows.shape == setup.tables.test_rows.shape
+
+
 def test_a_compiled_step_takes_what_was_counted(setup):
   """All of it but what no step of this experiment reads."""
   found = memory.count(setup)

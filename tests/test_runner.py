@@ -65,6 +65,13 @@ def parts(seeds=(0,), **changes):
   return spec, stream, tables, images
 
 
+def test_a_chunk_is_no_longer_than_the_stream():
+  _, stream, *_ = parts()
+  (chunk,) = runner.chunks(stream, 0, 30, 10**12)
+  assert chunk.rows.shape == (1, 30, 8)
+  assert chunk.active.all()
+
+
 def last_batch(stop, scenario="class", setting="boundary_aware", **changes):
   """Returns the batch of the last of `stop` steps, and the stream."""
   _, stream, tables, images = parts(scenario=scenario, setting=setting, **changes)
