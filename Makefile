@@ -13,8 +13,9 @@ EXTRAS := dev$(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo ,cuda12)
 run: .venv/installed
 	$(BIN)/python -m ebmjax.main --config=$(CONFIG) $(ARGS)
 
+# A process of tests that crashes ends the run: xdist would wait for its files for ever.
 test: .venv/installed
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart=0 $(ARGS)
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -1,9 +1,24 @@
 """Strictness for every test: silent broadcasting raises."""
 
+from pathlib import Path
+
 import jax
 import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Every compiled program holds mappings of memory, of which Linux allows a process
+# 65,530; the compiler crashes on the next. Far below, for one file adds up to 20,000.
+_MAPPINGS = 15_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_forgotten():
+  """Frees the programs of the files before, where they have become many."""
+  yield
+  mappings = Path("/proc/self/maps")
+  if mappings.exists() and mappings.read_bytes().count(b"\n") > _MAPPINGS:
+    jax.clear_caches()
 
 
 @pytest.fixture(scope="module")
