@@ -1,8 +1,10 @@
 """Reads the command line; whatever is wrong with it ends in one sentence."""
 
 import importlib.util
+import logging
 import re
 import shlex
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from ebmjax import config as configuration
+from ebmjax.effects import without_effect
 from ebmjax.errors import ConfigError
 from ebmjax.variants import VARIANTS, UnknownVariantError
 
+_log = logging.getLogger(__name__)
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
 _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
 
@@ -32,10 +36,12 @@ def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
     )
   config = load(chosen)
   known = configuration.flat_keys(config)
-  for key in _overrides(argv):
+  overrides = _overrides(argv)
+  for key in overrides:
     if key not in known:
       raise ConfigError(f"config.{key} {_no_key(key, known)}")
   values = _read_flags(_without("config", argv), config)
+  _tell_unread(values.config, {key: known[key] for key in overrides})
   return values.config, _workdir(values.workdir or default_workdir(chosen))
 
 
@@ -81,12 +87,17 @@ def help_text(usage: str, argv: list[str]) -> str:
   chosen = _value_of("config", argv)
   config = load(chosen) if chosen else configuration.default()
   parts = [usage.strip(), description(chosen).strip() if chosen else ""]
+  unread = without_effect(config) if chosen else {}
   keys = [
     f"  --config.{key}={value!r}"
     for key, value in configuration.flat_keys(config).items()
+    if key not in unread
   ]
   title = f"Keys of {chosen}:" if chosen else "Keys and their defaults:"
   parts.append("\n".join([title, *keys]))
+  if unread:
+    told = f"Keys without effect there: {', '.join(sorted(unread))}."
+    parts.append(textwrap.fill(told, 88))
   variants = variants_of(chosen) if chosen else tuple(VARIANTS)
   parts.append(_variants_told(variants))
   return "\n\n".join(part for part in parts if part)
@@ -134,6 +145,15 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
   if rest[1:]:
     raise ConfigError(f"the argument {rest[1]!r} is not a flag; see --help.")
   return values
+
+
+def _tell_unread(config: ConfigDict, before: dict[str, Any]) -> None:
+  """Warns of keys that were changed and that the run does not read."""
+  unread = without_effect(config)
+  for key in before:
+    value = configuration.lookup(config, key)
+    if key in unread and value != before[key]:
+      _log.warning("config.%s=%r has no effect with %s.", key, value, unread[key])
 
 
 def _import(path: Path) -> Any:

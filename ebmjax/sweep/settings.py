@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from ebmjax import cli
-from ebmjax.config import lookup
+from ebmjax.config import flat_keys, lookup
+from ebmjax.effects import without_effect
 from ebmjax.errors import ConfigError
 
 Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
@@ -171,7 +172,9 @@ def _check(settings: list[Setting]) -> None:
 
   first: dict[str, Setting] = {}
   for setting in settings:
-    run = json.dumps(resolve(setting.config).to_dict(), sort_keys=True, default=str)
+    keys, unread = flat_keys(resolve(setting.config)), without_effect(setting.config)
+    read = {key: value for key, value in keys.items() if key not in unread}
+    run = json.dumps(read, sort_keys=True, default=str)
     if run in first:
       raise ConfigError(
         f"two settings are the same run, {told(first[run].values)} and "

@@ -1,0 +1,78 @@
+"""Which keys of a configuration nothing reads, so that setting them is told."""
+
+from collections.abc import Iterable
+
+from ml_collections import ConfigDict
+
+# What each method reads of `config.method`, beside its name and `consolidate_every`,
+# which has a rule of its own.
+METHOD_KEYS: dict[str, tuple[str, ...]] = {
+  "finetune": (),
+  "ewc": ("strength", "fisher", "fisher_samples"),
+  "online_ewc": ("strength", "decay", "fisher", "fisher_samples"),
+  "si": ("strength", "damping", "path_gradient"),
+  "mas": ("strength", "importance"),
+  "lwf": ("temperature", "distillation"),
+  "bgd": ("std_init", "step_size", "draws"),
+  "er": ("budget", "quota", "replay_weights"),
+  "gss_greedy": ("budget", "repeats", "directions"),
+  "icarl": ("temperature", "budget"),
+  "ctn": (
+    *("strength", "temperature", "budget"),
+    *("repeats", "inner_steps", "context_rate"),
+  ),
+  "dgr": ("generator_hidden", "latent"),
+  "bir": ("temperature", "generator_hidden", "latent", "gate_off"),
+}
+_GATE = ("gate", "embedding", "skip", "gated_layers", "mask_off", "position")
+# What a trunk leaves unread of `config.network`. (A gate of flat's is refused.)
+_UNREAD_BY_TRUNK: dict[str, tuple[str, ...]] = {
+  "none": ("conv", "conv_form", "pretrained", "position"),
+  "conv4": ("conv", "pretrained", "hidden", "gated_layers"),
+  "conv5": ("position",),
+  "flat": ("conv", "conv_form", "pretrained"),
+}
+
+
+def without_effect(config: ConfigDict) -> dict[str, str]:
+  """Returns {"method.strength": "config.method.name='lwf'"}: keys and why, each."""
+  return _of_network(config) | _of_stream(config) | _of_method(config)
+
+
+def _of_network(config: ConfigDict) -> dict[str, str]:
+  network = config.network
+  unread = _UNREAD_BY_TRUNK.get(network.trunk, ())
+  out = _told("network", unread, f"config.network.trunk={network.trunk!r}")
+  if network.embedding != "mask":
+    reason = f"config.network.embedding={network.embedding!r}"
+    out |= _told("network", ["mask_off"], reason)
+  if network.name == "sbc":
+    out |= _told("network", _GATE, "config.network.name='sbc'")
+  if (network.trunk, network.conv) == ("conv5", "fixed_statistics"):
+    out |= _told("network", ["conv_form"], "config.network.conv='fixed_statistics'")
+  return out
+
+
+def _of_stream(config: ConfigDict) -> dict[str, str]:
+  setting = config.stream.setting
+  unread = "iterations" if setting == "boundary_free" else "epochs_per_task"
+  out = _told("stream", [unread], f"config.stream.setting={setting!r}")
+  if config.stream.name == "split":
+    out |= _told("stream", ["first_permutation"], "config.stream.name='split'")
+  return out
+
+
+def _of_method(config: ConfigDict) -> dict[str, str]:
+  name, own = config.method.name, ("name", "consolidate_every")
+  read = (*own, *METHOD_KEYS.get(name, config.method))
+  unread = [key for key in config.method if key not in read]
+  out = _told("method", unread, f"config.method.name={name!r}")
+  if config.optimiser.name == "sgd":
+    out |= _told("optimiser", ["b1", "b2"], "config.optimiser.name='sgd'")
+  if name == "bgd":
+    out |= _told("optimiser", config.optimiser, "config.method.name='bgd'")
+  return out
+
+
+def _told(part: str, keys: Iterable[str], reason: str) -> dict[str, str]:
+  return {f"{part}.{key}": reason for key in keys}
