@@ -8,6 +8,10 @@ from ml_collections import ConfigDict
 
 from ebmjax.config import lookup
 from ebmjax.errors import DivergenceError
+from ebmjax.traits import traits
+
+# Of config.method: what makes a run diverge where it is too large.
+_RUN_AWAY = ("std_init", "step_size", "context_rate", "strength")
 
 
 def check_losses(
@@ -39,13 +43,9 @@ def check_energies(
 
 def what_diverges(config: ConfigDict) -> str:
   """Returns the keys, with their values, whose size makes a method run away."""
-  keys = ["optimiser.learning_rate"]
-  if config.method.name == "bgd":  # it has none
-    keys = ["method.std_init", "method.step_size"]
-  elif config.method.name in ("ewc", "online_ewc", "si", "mas"):
-    keys.append("method.strength")
-  elif config.method.name == "ctn":
-    keys += ["method.context_rate", "method.strength"]
+  has = traits(config.method.name)
+  keys = ["optimiser.learning_rate"] * has.optimiser
+  keys += [f"method.{key}" for key in _RUN_AWAY if key in (has.keys or ())]
   return " or ".join(f"config.{key} (now {lookup(config, key)})" for key in keys)
 
 

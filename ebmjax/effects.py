@@ -4,26 +4,8 @@ from collections.abc import Iterable
 
 from ml_collections import ConfigDict
 
-# What each method reads of `config.method`, beside its name and `consolidate_every`,
-# which has a rule of its own.
-METHOD_KEYS: dict[str, tuple[str, ...]] = {
-  "finetune": (),
-  "ewc": ("strength", "fisher", "fisher_samples"),
-  "online_ewc": ("strength", "decay", "fisher", "fisher_samples"),
-  "si": ("strength", "damping", "path_gradient"),
-  "mas": ("strength", "importance"),
-  "lwf": ("temperature", "distillation"),
-  "bgd": ("std_init", "step_size", "draws"),
-  "er": ("budget", "quota", "replay_weights"),
-  "gss_greedy": ("budget", "repeats", "directions"),
-  "icarl": ("temperature", "budget"),
-  "ctn": (
-    *("strength", "temperature", "budget"),
-    *("repeats", "inner_steps", "context_rate"),
-  ),
-  "dgr": ("generator_hidden", "latent"),
-  "bir": ("temperature", "generator_hidden", "latent", "gate_off"),
-}
+from ebmjax.traits import traits
+
 _GATE = ("gate", "embedding", "skip", "gated_layers", "mask_off", "position")
 # What a trunk leaves unread of `config.network`. (A gate of flat's is refused.)
 _UNREAD_BY_TRUNK: dict[str, tuple[str, ...]] = {
@@ -63,14 +45,16 @@ def _of_stream(config: ConfigDict) -> dict[str, str]:
 
 
 def _of_method(config: ConfigDict) -> dict[str, str]:
-  name, own = config.method.name, ("name", "consolidate_every")
-  read = (*own, *METHOD_KEYS.get(name, config.method))
-  unread = [key for key in config.method if key not in read]
-  out = _told("method", unread, f"config.method.name={name!r}")
+  name = config.method.name
+  keys, reason = traits(name).keys, f"config.method.name={name!r}"
+  out = {}
+  if keys is not None:
+    read = ("name", "consolidate_every", *keys)
+    out = _told("method", (key for key in config.method if key not in read), reason)
   if config.optimiser.name == "sgd":
     out |= _told("optimiser", ["b1", "b2"], "config.optimiser.name='sgd'")
-  if name == "bgd":
-    out |= _told("optimiser", config.optimiser, "config.method.name='bgd'")
+  if not traits(name).optimiser:
+    out |= _told("optimiser", config.optimiser, reason)
   return out
 
 

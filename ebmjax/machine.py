@@ -20,9 +20,10 @@ from ebmjax import (
 )
 from ebmjax.data import DATASETS
 from ebmjax.mesh import Layout, make_layout
-from ebmjax.method_rules import MIXING, require_negatives
+from ebmjax.method_rules import require_negatives
 from ebmjax.networks.seeded import start_from_seeds
 from ebmjax.plan import Stop, tasks_to_evaluate
+from ebmjax.traits import traits
 from ebmjax.types import (
   Dataset,
   Evaluation,
@@ -136,7 +137,7 @@ def _max_labels(config: ConfigDict, classes: np.ndarray) -> int:
   """
   per_task, in_all = int(classes.sum(axis=1).max()), classes.shape[1]
   older = config.negatives in ("all_seen", "all_classes")
-  if older or config.method.name in MIXING:
+  if older or traits(config.method.name).mixes:
     return in_all
   shown = {"boundary_aware": 1, "boundary_free": 2, "joint": len(classes)}
   return min(shown[config.stream.setting] * per_task, in_all)

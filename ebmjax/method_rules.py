@@ -4,21 +4,18 @@ from ml_collections import ConfigDict
 
 from ebmjax import data
 from ebmjax.errors import ConfigError
+from ebmjax.traits import traits
 
 Rule = tuple[bool, str]  # whether it is broken, and what is said then
-# Methods that consolidate at boundaries alone.
-AT_BOUNDARIES = ("ewc", "icarl", "ctn", "dgr", "bir")
-# Methods whose batches hold several tasks, which share one set of candidates.
-MIXING = ("er", "gss_greedy", "icarl", "dgr", "bir")
 # Negatives that a row finds among the other rows of its batch.
 IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", "repaired")
-PERIODIC = ("online_ewc", "si", "mas", "lwf", "er")  # also every so many steps
 
 
 def of_setting(config: ConfigDict) -> list[Rule]:
   """Returns the rules of what may be known at each setting."""
   setting, hidden = config.stream.setting, config.stream.setting != "boundary_aware"
   method, every = config.method.name, config.method.consolidate_every
+  periodic = traits(method).periodic
   return [
     (
       hidden and config.negatives == "one_of_task",
@@ -31,12 +28,12 @@ def of_setting(config: ConfigDict) -> list[Rule]:
       f"config.stream.setting={setting!r} hides it; use 'boundary_aware'.",
     ),
     (
-      hidden and method in AT_BOUNDARIES,
+      hidden and traits(method).boundaries and not periodic,
       f"config.method.name={method!r} needs task boundaries, and "
       f"config.stream.setting={setting!r} has none; use 'boundary_aware'.",
     ),
     (
-      hidden and method in PERIODIC and not every,
+      hidden and periodic and not every,
       f"config.method.name={method!r} would never consolidate with "
       f"config.stream.setting={setting!r}; set config.method.consolidate_every, for "
       "example to 100.",
@@ -49,12 +46,12 @@ def of_method(config: ConfigDict) -> list[Rule]:
   method, every = config.method.name, config.method.consolidate_every
   return [
     (
-      every > 0 and method not in PERIODIC,
+      every > 0 and not traits(method).periodic,
       f"config.method.consolidate_every={every} means nothing to "
       f"config.method.name={method!r}; set it to 0.",
     ),
     (
-      method in MIXING and config.stream.scenario == "task",
+      traits(method).mixes and config.stream.scenario == "task",
       f"config.method.name={method!r} mixes tasks in a batch, and "
       "config.stream.scenario='task' sets only a task's own classes against each "
       "other; use 'class'.",
@@ -91,7 +88,7 @@ def require_negatives(config: ConfigDict, per_task: int) -> None:
   if config.stream.setting != "boundary_aware" or per_task != 1:
     return
   method, negatives = config.method.name, config.negatives
-  near = negatives in ("one_of_task", *IN_BATCH) and method not in MIXING
+  near = negatives in ("one_of_task", *IN_BATCH) and not traits(method).mixes
   # CTN normalises over the labels of a row's own task, whatever else was seen.
   if near or config.stream.scenario != "class" or method == "ctn":
     raise ConfigError(

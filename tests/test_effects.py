@@ -10,11 +10,11 @@ import pytest
 
 from ebmjax import cli, networks, objectives
 from ebmjax.config import default
-from ebmjax.effects import METHOD_KEYS, without_effect
+from ebmjax.effects import without_effect
 from ebmjax.errors import ConfigError
-from ebmjax.method_rules import PERIODIC
 from ebmjax.methods import METHODS
 from ebmjax.sweep import settings
+from ebmjax.traits import TRAITS
 from ebmjax.types import Problem
 from tests.helpers import SPLIT
 from tests.two_tasks import CLASSES, PIXELS, batch_of, end_of
@@ -58,9 +58,9 @@ def keys_read_by(method: str, consolidate_every: int) -> set[str]:
 @pytest.mark.parametrize("method", METHODS)
 def test_the_keys_of_a_method_are_those_it_reads(method):
   read = keys_read_by(method, 0)
-  if method in PERIODIC:
+  if TRAITS[method].periodic:
     read |= keys_read_by(method, 2)
-  assert read - {"consolidate_every"} == set(METHOD_KEYS[method])
+  assert read - {"consolidate_every"} == set(TRAITS[method].keys or ())
 
 
 @pytest.mark.parametrize("trunk", ["none", "conv4", "conv5"])

@@ -8,15 +8,18 @@ import pytest
 
 from ebmjax import cli, experiment
 from ebmjax.errors import ConfigError
-from ebmjax.method_rules import PERIODIC, require_negatives
+from ebmjax.method_rules import require_negatives
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
+from ebmjax.traits import TRAITS
 from ebmjax.validation import resolve
 from tests.helpers import PERMUTED, SPLIT, TIMINGS, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 BASELINES = [method for method in METHODS if method != "finetune"]
+# Those that need not be told where a task ends.
+ANYWHERE = [m for m in BASELINES if TRAITS[m].periodic or not TRAITS[m].boundaries]
 ON_ENERGIES = [method for method in BASELINES if method not in ("icarl", "ctn")]
 
 
@@ -61,12 +64,12 @@ def test_on_the_energy_network(method, data_dir, tmp_path):
   assert results["average_accuracy"]["n"] == 1
 
 
-@pytest.mark.parametrize("method", [*PERIODIC, "bgd", "gss_greedy"])
+@pytest.mark.parametrize("method", ANYWHERE)
 def test_without_boundaries(method, data_dir, tmp_path):
   results = run(f"{SPLIT}:boundary_free,{method},sbc,smoke", data_dir, tmp_path)
   assert results["config"]["stream"]["setting"] == "boundary_free"
   periodic = results["config"]["method"]["consolidate_every"] > 0
-  assert periodic == (method in PERIODIC)
+  assert periodic == TRAITS[method].periodic
 
 
 @pytest.mark.parametrize("variants", ["joint", "joint,sbc"])

@@ -10,10 +10,11 @@ import numpy as np
 import optax
 import pytest
 
-from ebmjax import method_rules, methods, networks, objectives
+from ebmjax import methods, networks, objectives
 from ebmjax.checkpoints import Checkpoints
 from ebmjax.config import default
 from ebmjax.methods import METHODS
+from ebmjax.traits import TRAITS
 from ebmjax.types import Batch, Learner, Problem, TaskView
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -101,10 +102,13 @@ def train(learner: Learner, state: Any, steps: int, compiled: bool = True) -> An
 
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_that_consolidate_are_known_to(method):
-  """By the lists that refuse them where no boundary would ever be told."""
+  """By the table that refuses them where no boundary would ever be told."""
   case = next(case for case in CASES if case[0] == method and case[1] == "sbc")
-  listed = method in (*method_rules.AT_BOUNDARIES, *method_rules.PERIODIC)
-  assert make(case).consolidates == listed
+  assert make(case).consolidates == TRAITS[method].boundaries
+
+
+def test_every_method_has_its_traits():
+  assert list(TRAITS) == list(METHODS)
 
 
 def test_a_learner_of_four_functions_is_told_of_boundaries():
