@@ -9,7 +9,9 @@ import hashlib
 import json
 import logging
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jax
 from orbax.checkpoint import v1 as ocp
@@ -42,17 +44,20 @@ class Checkpoints:
       cleanup_tmp_directories=True,
     )
 
-  def save(self, step: int, states: PyTree) -> None:
+  def save(
+    self, step: int, states: PyTree, spent: Mapping[str, Any] | None = None
+  ) -> None:
     """Writes the states of `step`; when it returns, the step is whole on the disk.
 
-    Of several processes all must call it, with the same arrays; the first one writes.
+    `spent`, JSON on how long it took to come this far, is kept with them. Of several
+    processes all must call it, with the same arrays; the first one writes.
     """
     try:
       written = self._keeper.save(step, states, force=True)
       if written and processes.is_first():
         folder = self._directory / str(step)
         manifest = {"leaves": leaves(states), "files": _sums(folder)}
-        atomic.write(folder / _MANIFEST, json.dumps(manifest))
+        atomic.write(folder / _MANIFEST, json.dumps(manifest | {"spent": spent or {}}))
     except (OSError, ValueError) as error:  # orbax wraps the disk's complaints
       raise self._unwritten(step) from error
     if not written:
@@ -73,13 +78,22 @@ class Checkpoints:
     if not steps:
       return None
     step = max(steps)
-    manifest = json.loads((self._directory / str(step) / _MANIFEST).read_text())
-    if manifest["leaves"] != leaves(like):
+    if self._manifest(step)["leaves"] != leaves(like):
       raise CheckpointError(
         f"the checkpoint of step {step} in {self._directory} holds other arrays than "
         "this version of the program trains; remove the workdir and start the run anew."
       )
     return step, self._keeper.load(step, _abstract(like))
+
+  def spent(self, step: int) -> dict[str, Any]:
+    """Returns what was saved as such with `step`; nothing by an older version."""
+    spent: dict[str, Any] = self._manifest(step).get("spent", {})
+    return spent
+
+  def _manifest(self, step: int) -> dict[str, Any]:
+    path = self._directory / str(step) / _MANIFEST
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    return manifest
 
   def _unwritten(self, step: int) -> CheckpointError:
     return CheckpointError(

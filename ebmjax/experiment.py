@@ -63,7 +63,6 @@ def run(
     folder.begin(config, facts)
     _announce(setup, facts)
     timing = _Loop(setup, folder, workdir, started).run()
-    timing["wall_time"] = time.perf_counter() - started
     facts = facts | describe_parts(setup) | memory.describe(setup) | timing
     results = _report(setup, folder, facts) if processes.is_first() else {}
     processes.wait_for_first()
@@ -86,13 +85,10 @@ class _Loop:
   def __init__(
     self, setup: Setup, folder: Workdir, workdir: Path, started: float
   ) -> None:
-    self._setup, self._folder, self._started = setup, folder, started
-    self._workdir = workdir
+    self._setup, self._folder, self._workdir = setup, folder, workdir
     self._stops = make_plan(setup.config, streams.task_ends(setup.stream))
     self._machine = Machine(setup)
-    self._chunk_times: list[tuple[int, float]] = []  # (seed-steps, seconds)
-    self._first_chunk: float | None = None  # seconds after the start
-    self._watch = Stopwatch(*_ACTIVITIES)
+    self._watch = Stopwatch(started, *_ACTIVITIES)
 
   def run(self) -> dict[str, Any]:
     """Returns timings, after bringing the run to its last step from where it stands."""
@@ -111,7 +107,7 @@ class _Loop:
           self._train_until(stop, first)
           self._pause(stop)
           first = stop.step
-    return self._timing()
+    return self._watch.summary()
 
   def _open_checkpoints(self) -> Checkpoints:
     keep = self._setup.config.checkpoint.keep
@@ -124,18 +120,16 @@ class _Loop:
       return -1
     step, states = restored
     self._machine.load(states)
+    self._watch.go_on_from(self._keeper.spent(step))
     _log.info("Going on from the checkpoint of step %d.", step)
     return step
 
   def _train_until(self, stop: Stop, first: int) -> None:
     size = self._setup.config.runner.chunk
     for chunk in runner.chunks(self._setup.stream, first, stop.step, size):
-      begun = time.perf_counter()
       with self._watch("training"):
         losses = self._machine.train(chunk)
-      now = time.perf_counter()
-      self._chunk_times.append((losses.size, now - begun))
-      self._first_chunk = self._first_chunk or now - self._started
+      self._watch.count(losses.size)
       with self._watch("recording"):
         self._record_losses(int(chunk.step[chunk.active][-1]) + 1, losses.mean(axis=1))
         self._bar.steps(losses.shape[1], float(losses.mean()))
@@ -157,7 +151,7 @@ class _Loop:
         self._record_accuracy(stop, found)
     if stop.step > 0:
       with self._watch("saving"):
-        self._keeper.save(stop.step, self._machine.saved())
+        self._keeper.save(stop.step, self._machine.saved(), self._watch.spent())
 
   def _record_losses(self, step: int, means: np.ndarray) -> None:
     """Writes each seed's mean loss [R] over the chunk, under the step that ends it."""
@@ -179,17 +173,6 @@ class _Loop:
       average = float(np.mean(list(shown.values())))
       self._board.scalars(stop.step, shown | {"accuracy/average": average})
       self._bar.accuracy(stop.step, list(shown.values()), average)
-
-  def _timing(self) -> dict[str, Any]:
-    """Returns seed-steps per second, the first chunk apart: it compiles."""
-    warm = self._chunk_times[1:]
-    seconds = sum(seconds for _, seconds in warm)
-    steps = sum(steps for steps, _ in warm)
-    return {
-      "steps_per_second": steps / seconds if seconds else None,
-      "seconds_to_first_chunk": self._first_chunk,
-      "seconds": self._watch.seconds,  # of this start, compiling included
-    }
 
 
 def _require_same_command(config: ConfigDict, workdir: Path) -> None:

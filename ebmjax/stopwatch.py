@@ -1,15 +1,21 @@
-"""Adds up how long each activity of a run takes."""
+"""How long a run takes, by activity, over all its starts."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 
 class Stopwatch:
-  """Seconds by activity; use as `with watch("saving"): ...`."""
+  """The times of a run that began at `started`; `with watch("saving"): ...` counts."""
 
-  def __init__(self, *activities: str) -> None:
-    self.seconds = dict.fromkeys(activities, 0.0)
+  def __init__(self, started: float, *activities: str) -> None:
+    self._started = started
+    self._earlier = 0.0  # seconds of earlier starts
+    self._seconds = dict.fromkeys(activities, 0.0)
+    self._latest = 0.0  # seconds of the activity that has just ended
+    self._chunks: list[tuple[int, float]] = []  # (seed-steps, seconds)
+    self._first_chunk: float | None = None  # seconds after the start
 
   @contextmanager
   def __call__(self, activity: str) -> Iterator[None]:
@@ -17,4 +23,32 @@ class Stopwatch:
     try:
       yield
     finally:
-      self.seconds[activity] += time.perf_counter() - begun
+      self._latest = time.perf_counter() - begun
+      self._seconds[activity] += self._latest
+
+  def count(self, steps: int) -> None:
+    """Takes the activity that has just ended for a chunk of so many seed-steps."""
+    self._chunks.append((steps, self._latest))
+    if self._first_chunk is None:
+      self._first_chunk = time.perf_counter() - self._started
+
+  def go_on_from(self, spent: Mapping[str, Any]) -> None:
+    """Counts what an earlier start had `spent` up to its last checkpoint."""
+    self._earlier += spent.get("wall_time", 0.0)
+    for activity, seconds in spent.get("seconds", {}).items():
+      self._seconds[activity] = self._seconds.get(activity, 0.0) + seconds
+
+  def spent(self) -> dict[str, Any]:
+    """Returns the seconds of all starts; compiling counts at each of them."""
+    wall_time = self._earlier + time.perf_counter() - self._started
+    return {"wall_time": wall_time, "seconds": dict(self._seconds)}
+
+  def summary(self) -> dict[str, Any]:
+    """Returns what was spent, and the speed of this start."""
+    warm = self._chunks[1:]  # the first one compiles
+    steps = sum(steps for steps, _ in warm)
+    seconds = sum(seconds for _, seconds in warm)
+    return self.spent() | {
+      "steps_per_second": steps / seconds if seconds else None,
+      "seconds_to_first_chunk": self._first_chunk,
+    }

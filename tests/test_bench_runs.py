@@ -5,7 +5,6 @@ import pytest
 from ebmjax.bench import cases, runs, tables
 from ebmjax.bench.probe import covered
 from ebmjax.errors import UserError
-from ebmjax.stopwatch import Stopwatch
 
 TINY = cases.Training(
   "tiny", "splitmnist.py", 1, (("network.hidden", 8), ("stream.tasks", 2))
@@ -53,11 +52,3 @@ def test_a_run_that_ends_badly_is_told_with_its_last_line():
 def test_time_inside_another_span_counts_once():
   assert covered([(3.0, 4.0), (0.0, 2.0), (0.5, 1.0), (1.5, 2.5)]) == 3.5
   assert covered([]) == 0
-
-
-def test_a_stopwatch_adds_up_even_when_work_fails():
-  watch = Stopwatch("saving", "training")
-  for _ in range(2):
-    with pytest.raises(OSError), watch("saving"):
-      raise OSError
-  assert watch.seconds["saving"] > 0 == watch.seconds["training"]

@@ -114,7 +114,7 @@ def _rows(
 _NAMES = {
   "steps_per_second": "steps per second, all seeds",
   "seconds_to_first_chunk": "time to the first steps",
-  "wall_time": "time of the last start",
+  "wall_time": "time of all starts",
   "seconds": "time",
   "memory_bytes": "memory",
   "steps": "training steps of a seed",

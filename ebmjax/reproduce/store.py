@@ -38,7 +38,7 @@ class Entry(NamedTuple):
   device: str | None
   steps: int | None  # of one seed
   steps_per_second: float | None  # over all seeds
-  wall_time: float | None  # seconds, of the last start
+  wall_time: float | None  # seconds, of all starts
   finished: str  # when, UTC
   config: dict[str, Any]  # by dotted key, as recorded, less what does not matter
 
