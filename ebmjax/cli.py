@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import os
 import re
 import shlex
 import textwrap
@@ -25,6 +26,12 @@ def root() -> Path:
   """Returns the folder of configs/: the repository, or the package as installed."""
   package = Path(__file__).resolve().parent
   return package if (package / "configs").is_dir() else package.parent
+
+
+def python_path() -> str:
+  """Returns the PYTHONPATH with which a child process has this very package, too."""
+  here = str(Path(__file__).resolve().parents[1])
+  return os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
 
 
 def parse(argv: list[str]) -> tuple[ConfigDict, Path]:

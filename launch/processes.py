@@ -22,10 +22,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ebmjax import cli
 from ebmjax.errors import ConfigError, WorkdirError
 from ebmjax.terminal import Parser, answer, whole_number
 
-ROOT = Path(__file__).parents[1]
 _PATIENCE = 15.0  # seconds that processes have to end by themselves
 _TAIL = 20  # lines shown of a failed process's output
 
@@ -163,8 +163,7 @@ def _environments(
   """Returns what each process's environment adds to this one's."""
   address = f"localhost:{_free_port()}"
   shared = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": str(processes)}
-  path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-  shared["PYTHONPATH"] = path
+  shared["PYTHONPATH"] = cli.python_path()
   each = devices or (len(gpus) // processes if gpus else 1)
   if gpus and not 0 < each * processes <= len(gpus):
     raise ConfigError(

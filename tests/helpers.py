@@ -71,11 +71,9 @@ def environment(cache: Path) -> dict[str, str]:
 
   They are compiled as with the fixture `quick_compilation`.
   """
-  path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
   quick = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-  return (
-    os.environ | {"PYTHONPATH": path, "JAX_COMPILATION_CACHE_DIR": str(cache)} | quick
-  )
+  places = {"JAX_COMPILATION_CACHE_DIR": str(cache), "PYTHONPATH": cli.python_path()}
+  return os.environ | places | quick
 
 
 def read_results(workdir: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import streams
+from ebmjax import cli, streams
 from ebmjax.bench.cases import CONFIGS, Training, load, noise, write_trunk
 from ebmjax.bench.measuring import Row
 from ebmjax.data import DATASETS
@@ -29,7 +29,6 @@ from ebmjax.plan import make_plan, tasks_to_evaluate
 from ebmjax.types import Dataset
 from ebmjax.validation import resolve
 
-_ROOT = Path(__file__).parents[2]
 _FEW = 2_000  # images of a quick run, and what else makes it one
 _QUICK: dict[str, Any] = {
   "eval.batch_size": 50,
@@ -74,13 +73,12 @@ def measure(case: Training, quick: bool = False) -> Row:
 def _run(command: list[str], folder: Path, start: str) -> dict[str, Any]:
   """Returns seconds and memory of one process, whose run goes to a new workdir."""
   workdir, out = folder / start, folder / f"{start}.json"
-  path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
-  own = {"PYTHONPATH": path, "JAX_COMPILATION_CACHE_DIR": str(folder / "cache")}
+  cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "cache")}
   program = [sys.executable, "-m", "ebmjax.bench.probe", str(out), str(time.time())]
   with (folder / "log").open("wb") as log:
     process = subprocess.run(
       [*program, *command, f"--workdir={workdir}"],
-      env=os.environ | own,
+      env=os.environ | {"PYTHONPATH": cli.python_path()} | cache,
       stdout=log,
       stderr=log,
     )

@@ -157,7 +157,7 @@ class Session:
         stdout=log,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        env=_environment(),
+        env=os.environ | {"PYTHONPATH": cli.python_path()},
         pass_fds=(claim.handle,),
       )
       try:
@@ -209,13 +209,6 @@ def _told(seeds: Sequence[int]) -> str:
   if len(seeds) == 1:
     return f"seed {seeds[0]}"
   return f"seeds {', '.join(map(str, seeds))}"
-
-
-def _environment() -> dict[str, str]:
-  """Returns the variables of a run: the same package as this process has."""
-  here = str(Path(__file__).resolve().parents[2])
-  path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
-  return os.environ | {"PYTHONPATH": path}
 
 
 def _running(child: subprocess.Popen[bytes]) -> bool:
