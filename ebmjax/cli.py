@@ -96,7 +96,7 @@ def help_text(usage: str, argv: list[str]) -> str:
   parts = [usage.strip(), description(chosen).strip() if chosen else ""]
   unread = without_effect(config) if chosen else {}
   keys = [
-    f"  --config.{key}={value!r}"
+    _key_told(key, value)
     for key, value in configuration.flat_keys(config).items()
     if key not in unread
   ]
@@ -108,6 +108,19 @@ def help_text(usage: str, argv: list[str]) -> str:
   variants = variants_of(chosen) if chosen else tuple(VARIANTS)
   parts.append(_variants_told(variants))
   return "\n\n".join(part for part in parts if part)
+
+
+def _key_told(key: str, value: Any) -> str:
+  from ebmjax.validation import CHOICES  # which imports JAX: a second, for help alone
+
+  told = f"  --config.{key}={value!r}"
+  if key not in CHOICES:
+    return told
+  margin = " " * 6
+  choices = textwrap.fill(
+    ", ".join(CHOICES[key]), 88, initial_indent=margin, subsequent_indent=margin
+  )
+  return f"{told}\n{choices}"
 
 
 def variants_of(chosen: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from ebmjax.errors import ConfigError, UserError
 
 def main(argv: list[str]) -> int:
   """Returns the exit code of the command line `argv`, the program's name included."""
-  # Later imports: --help and a mistyped key should not wait for JAX.
+  # Later imports: a mistyped key should not wait for JAX.
   from ebmjax import cli
 
   logging.basicConfig(format="%(message)s", stream=sys.stderr)

@@ -52,7 +52,7 @@ def _default_negatives(config: ConfigDict) -> str:
 
 def validate(config: ConfigDict) -> None:
   """Raises ConfigError at the first fault: the key, its value and the remedy."""
-  for key, choices in _CHOICES.items():
+  for key, choices in CHOICES.items():
     value = lookup(config, key)
     if value not in choices:
       raise ConfigError(
@@ -78,7 +78,8 @@ def validate(config: ConfigDict) -> None:
       raise ConfigError(sentence)
 
 
-_CHOICES: dict[str, Iterable[str]] = {
+# What the value of a key may be.
+CHOICES: dict[str, Iterable[str]] = {
   "objective": LOSSES,
   "negatives": ("auto", *NEGATIVES),
   "data.name": data.DATASETS,
