@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from ebmjax.mesh import ONE_DEVICE, Layout
+from ebmjax.prediction import predict
 from ebmjax.runner import CompilerOptions, Images, SeedTables, over_seeds, permuted
 from ebmjax.types import Evaluation, Learner, PyTree
 
@@ -67,8 +68,8 @@ def count(
   energies [B, C], y [B], valid [B], candidates [C] (classes that may be predicted),
   own [C] (the task's classes, for the task-incremental prediction).
   """
-  predicted = _lowest(energies, candidates)
-  predicted_own = _lowest(energies, own)
+  predicted = predict(energies, candidates)
+  predicted_own = predict(energies, own)
   true = jax.nn.one_hot(y, energies.shape[1]) * valid[:, None]
   guess = jax.nn.one_hot(predicted, energies.shape[1])
   return {
@@ -125,8 +126,3 @@ def collect(
   return Evaluation(
     accuracy, masked, confusion, (energy_sum / images).astype(np.float32)
   )
-
-
-def _lowest(energies: Array, candidates: Array) -> Array:
-  """Returns [B]: the candidate of lowest energy; candidates [C] bool."""
-  return jnp.argmin(jnp.where(candidates[None, :], energies, jnp.inf), axis=1)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array, lax
 
+from ebmjax.prediction import among, predict
 from ebmjax.types import Network, PyTree, TaskView
 
 FISHERS = ("argmax", "expected", "true", "batch")
@@ -56,8 +57,7 @@ def fisher_sum(
     """Returns -log p [B, C] of all labels, 0 where they do not count."""
     labels = jnp.arange(network.num_classes)
     energies, _ = network.energies(params, model_state, x, labels)
-    # A large finite number in place of infinity keeps the gradient free of NaN.
-    scores = jnp.where(seen[None, :], -energies, jnp.finfo(energies.dtype).min)
+    scores = among(-energies, seen[None, :])
     counted = valid[:, None] & seen[None, :]
     return jnp.where(counted, -jax.nn.log_softmax(scores), 0.0)
 
@@ -68,7 +68,7 @@ def fisher_sum(
   def of_prediction(params: PyTree, rows: PyTree) -> Array:
     x, _, valid = rows
     found = surprise(params, x, valid)
-    label = jnp.argmin(jnp.where(seen[None, :], found, jnp.inf), axis=1)
+    label = predict(found, seen)  # the least surprising
     return jnp.take_along_axis(found, label[:, None], axis=1)[:, 0]
 
   def expected(total: PyTree, label: Array) -> tuple[PyTree, None]:

@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ebmjax.prediction import among
+
 
 def contrastive(energies: Array, valid: Array) -> Array:
   r"""Returns [B]: the two-way contrastive loss, a mean over the valid negatives.
@@ -45,8 +47,7 @@ def likelihood(energies: Array, valid: Array) -> Array:
   E(x, y) + \log \sum_k \exp(-E(x, y_k))   (eq. 5, over the valid candidates only)
   """
   _require_alike(energies, valid)
-  # A large finite number in place of infinity keeps the gradient free of NaN.
-  scores = jnp.where(_with_true_label(valid), -energies, jnp.finfo(energies.dtype).min)
+  scores = among(-energies, _with_true_label(valid))
   return jnp.where(
     _has_negative(valid), energies[:, 0] + jax.nn.logsumexp(scores, axis=1), 0.0
   )

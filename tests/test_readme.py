@@ -32,7 +32,7 @@ def test_docstring_examples(name):
 
 
 def test_the_parts_that_others_import_show_an_example():
-  parts = ("buffers", "losses", "metrics", "negatives", "networks.gates")
+  parts = ("buffers", "losses", "metrics", "negatives", "networks.gates", "prediction")
   assert {f"ebmjax.{part}" for part in parts} <= set(MODULES)
 
 

@@ -41,8 +41,9 @@ from ebmjax.methods._gradient import (
   gradient_learner,
 )
 from ebmjax.methods._replay import row_weights
-from ebmjax.methods.lwf import Old, among, distil
+from ebmjax.methods.lwf import Old, distil
 from ebmjax.networks.feedback import Feedback, divergences
+from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 PIXELS_BEHIND_FEATURES = 3072  # of a CIFAR image
@@ -169,7 +170,8 @@ def dream(
     made = jnp.round(255 * jax.nn.sigmoid(made))
   x = made.reshape(batch.x.shape).astype(batch.x.dtype)
   energies = all_energies(whole, old.params, old.model_state, x)
-  return Dreams(x, energies, jax.nn.softmax(among(-energies / temperature, known)))
+  scores = among(-energies / temperature, known[None, :])
+  return Dreams(x, energies, jax.nn.softmax(scores))
 
 
 def generator_losses(

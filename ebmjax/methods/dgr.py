@@ -31,6 +31,7 @@ from ebmjax.buffers import Drawn
 from ebmjax.methods._gradient import GradientState, all_energies
 from ebmjax.methods._replay import joint, row_weights, weighted_learner
 from ebmjax.networks.vae import VariationalAutoencoder, elbo_losses
+from ebmjax.prediction import predict
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _GENERATOR = 2  # a use of the first key apart from the network's
@@ -126,6 +127,6 @@ def dream(
   shades = jnp.round(255 * jax.nn.sigmoid(logits))
   x = shades.reshape(batch.x.shape).astype(batch.x.dtype)
   answers = all_energies(network, old.params, old.model_state, x)
-  y = jnp.argmin(jnp.where(old.classes[None, :], answers, jnp.inf), axis=1)
+  y = predict(answers, old.classes)
   valid = jnp.full(y.shape, jnp.any(old.classes))
   return Drawn(x, y.astype(batch.y.dtype), valid)

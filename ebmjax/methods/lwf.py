@@ -33,6 +33,7 @@ from ebmjax.methods._gradient import (
   gradient_learner,
   is_due,
 )
+from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 DISTILLATIONS = ("sum", "mean")
@@ -113,13 +114,7 @@ def distil(
   From energies [B, C] of both networks; q lives on the classes `old` [C] bool, p on
   `seen` [C] bool, and a class of neither has no gradient.
   """
-  q = jax.nn.softmax(among(-old_energies / temperature, old))
-  log_p = jax.nn.log_softmax(among(-energies / temperature, seen))
+  q = jax.nn.softmax(among(-old_energies / temperature, old[None, :]))
+  log_p = jax.nn.log_softmax(among(-energies / temperature, seen[None, :]))
   terms = jnp.where(old[None, :], q * log_p, 0.0)
   return -(temperature**2) * jnp.sum(terms, axis=1)
-
-
-def among(scores: Array, classes: Array) -> Array:
-  """Returns scores [B, C], those of other classes as good as minus infinity."""
-  # A large finite number in place of infinity keeps the gradient free of NaN.
-  return jnp.where(classes[None, :], scores, jnp.finfo(scores.dtype).min)
