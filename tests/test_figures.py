@@ -34,7 +34,7 @@ def root(tmp_path_factory, quick_compilation) -> Path:
     patch.setattr(plots, "draw", lambda history, scalars: {})
     patch.setattr(main, "use_compilation_cache", lambda: None)
     # No run here is broken off, and checkpoints would take a third of the time.
-    patch.setattr(checkpoints.Checkpoints, "save", lambda self, step, states: None)
+    patch.setattr(checkpoints.Checkpoints, "save", lambda *_: None)
     for name, chosen, changes in [
       ("split_ebm", SPLIT, TINY | {"seeds": 2}),
       ("split_ebm_2", SPLIT, TINY | {"seed": 2}),
