@@ -8,7 +8,7 @@ import pytest
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Every compiled program holds mappings of memory, of which Linux allows a process
-# 65,530; the compiler crashes on the next. Far below, for one file adds up to 20,000.
+# 65,530; the compiler crashes on the next. Far below, for one file adds up to 35,000.
 _MAPPINGS = 15_000
 
 
