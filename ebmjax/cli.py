@@ -72,10 +72,16 @@ def load(chosen: str) -> ConfigDict:
       f"get_config of {path} returns {type(config).__name__}, not a ConfigDict; return "
       "what ebmjax.config.default() gives, with its changes."
     )
-  known = configuration.flat_keys(configuration.default())
-  for key in configuration.flat_keys(config):
+  known, given = map(configuration.flat_keys, (configuration.default(), config))
+  for key in given:
     if key not in known:
       raise ConfigError(f"config.{key} of {path} {_no_key(key, known)}")
+  for key in known:
+    if key not in given:
+      raise ConfigError(
+        f"config.{key} is missing in {path}; start from ebmjax.config.default(), which "
+        "has every key."
+      )
   return config
 
 

@@ -78,6 +78,12 @@ def get_config(variants=None):
   config.stream.iterationz = 3
   return config
 """
+INCOMPLETE = """
+from ml_collections import ConfigDict
+
+def get_config(variants=None):
+  return ConfigDict({"seed": 0})
+"""
 
 
 @pytest.mark.parametrize(
@@ -89,6 +95,7 @@ def get_config(variants=None):
     ("def get_config(variants=None):\n  return missing", "missing"),
     ("def get_config(variants=None):\n  pass", "returns NoneType, not a ConfigDict"),
     (MISTYPED, "config.stream.iterationz of"),
+    (INCOMPLETE, "is missing in"),
   ],
 )
 def test_broken_configuration_file(content, problem, tmp_path: Path, capsys):
