@@ -60,7 +60,8 @@ _NETWORK = {
 _METHOD = {
   "name": "finetune",
   "consolidate_every": 0,  # steps; 0: at task boundaries
-  # EWC, Online EWC, SI, MAS: of the pull to old weights; CTN: to what was said of rows
+  # EWC, Online EWC, SI, MAS: of the pull to old weights; CTN: to what was said of rows;
+  # PGMA: to what dreams meant, for each task there is in all
   "strength": 1.0,
   "decay": 1.0,  # Online EWC: what is left of the old importance
   "fisher": "argmax",  # EWC: whose label's likelihood; see importance.py
@@ -73,12 +74,16 @@ _METHOD = {
   "budget": 1000,  # ER, GSS, iCaRL, CTN: stored images in all
   "quota": "task",  # ER: what shares the budget equally, task or class
   "replay_weights": "by_task",  # ER: 1/t and 1-1/t; or mean, sum
-  "repeats": 3,  # GSS, CTN: times a step goes over its batch
+  "repeats": 3,  # GSS, CTN, PGMA (its autoencoder): times a step goes over its batch
   "inner_steps": 2,  # CTN: each time, descents of the base to one of the context
   "context_rate": 0.1,  # CTN: the context's learning rate
   "directions": 10,  # GSS: gradients of stored rows to compare with
-  "generator_hidden": 400,  # DGR, BI-R: units of the generator's layers
-  "latent": 100,  # DGR, BI-R: numbers of a generated image's code
+  "generator": "dense",  # PGMA: layers of its autoencoder; or conv
+  "generator_hidden": 400,  # DGR, BI-R, PGMA: units of the generator's layers
+  "generator_channels": 64,  # PGMA: of the first convolution
+  "latent": 100,  # DGR, BI-R, PGMA: numbers of a generated image's code
+  "dreams": 400,  # PGMA: generated images a step
+  "adapted": 80,  # PGMA: features whose weights are generated
   "gate_off": 0.8,  # BI-R: share of the generator's units a class switches off
   "std_init": 0.02,  # BGD: every weight's first deviation
   "step_size": 1.0,  # BGD

@@ -136,7 +136,7 @@ def _of_contexts(config: ConfigDict) -> list[Rule]:
       "to 2 or more.",
     ),
     (
-      network.context > 0 and method in ("icarl", "bir"),
+      network.context > 0 and method in ("icarl", "bir", "pgma"),
       f"config.method.name={method!r} needs features that do not depend on the task, "
       f"and {given} makes them; use 0.",
     ),
@@ -193,6 +193,32 @@ def _of_generators(config: ConfigDict) -> list[Rule]:
       f"frozen trunk, not inputs of config.network.trunk={config.network.trunk!r} with "
       f"config.network.conv={config.network.conv!r}; on CIFAR-100 set "
       "config.network.conv='fixed_statistics'.",
+    ),
+    *(_of_adaptation(config) if method == "pgma" else []),
+  ]
+
+
+def _of_adaptation(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of PGMA's generated images and weights."""
+  network, adapted = config.network, config.method.adapted
+  stored = not data.DATASETS[config.data.name].generated
+  features = 1024 if network.trunk == "conv4" else network.hidden
+  return [
+    (
+      not stored or (network.trunk, network.conv) == ("conv5", "fixed_statistics"),
+      "config.method.name='pgma' generates images, not those of "
+      f"config.data.name={config.data.name!r} with config.network.conv="
+      f"{network.conv!r}; on CIFAR-100 set config.network.conv='batch_statistics'.",
+    ),
+    (
+      adapted > features,
+      f"config.method.adapted={adapted} is more than the {features} features of the "
+      f"network; give {features} or less.",
+    ),
+    (
+      config.stream.batch_size < 2,
+      "config.method.name='pgma' compares the codes of a batch with each other; set "
+      "config.stream.batch_size to 2 or more.",
     ),
   ]
 

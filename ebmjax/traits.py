@@ -42,6 +42,13 @@ TRAITS: dict[str, Traits] = {
     boundaries=True,
     mixes=True,
   ),
+  "pgma": Traits(
+    (
+      *("strength", "repeats", "adapted", "dreams", "latent"),
+      *("generator", "generator_hidden", "generator_channels"),
+    ),
+    boundaries=True,
+  ),
 }
 
 

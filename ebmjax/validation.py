@@ -18,6 +18,7 @@ from ebmjax.methods.mas import IMPORTANCES
 from ebmjax.methods.si import PATH_GRADIENTS
 from ebmjax.negatives import NEGATIVES
 from ebmjax.networks import NETWORKS, TRUNKS
+from ebmjax.networks.autoencoder import GENERATORS
 from ebmjax.networks.cifar10 import POSITIONS
 from ebmjax.networks.conv import CONV_FORMS
 from ebmjax.networks.gates import EMBEDDINGS, NORMALISATIONS
@@ -35,11 +36,15 @@ def resolve(config: ConfigDict) -> ConfigDict:
   return config
 
 
+# Methods whose authors normalise over all outputs.
+_ALL_OUTPUTS = ("bgd", "gss_greedy", "pgma")
+
+
 def _default_negatives(config: ConfigDict) -> str:
   fixed = {"ce": "all_seen", "joint_pairs": "repaired", "likelihood": "all_of_batch"}
   aware = config.stream.setting == "boundary_aware"
-  if config.objective == "ce" and config.method.name in ("bgd", "gss_greedy"):
-    # Their authors' code normalises over all outputs; a task told is told there, too.
+  if config.objective == "ce" and config.method.name in _ALL_OUTPUTS:
+    # A task told is told there, too.
     return "all_seen" if config.stream.scenario == "task" else "all_classes"
   if config.method.name == "gss_greedy" and config.objective != "joint_pairs":
     # Single rows have no others to find a negative among.
@@ -105,6 +110,7 @@ CHOICES: dict[str, Iterable[str]] = {
   "method.distillation": DISTILLATIONS,
   "method.quota": QUOTAS,
   "method.replay_weights": REPLAY_WEIGHTS,
+  "method.generator": GENERATORS,
   "optimiser.name": ("adam", "sgd"),
   "runner.driver": DRIVERS,
 }
@@ -130,7 +136,10 @@ _AT_LEAST = {
   "method.repeats": 1,
   "method.inner_steps": 1,
   "method.generator_hidden": 1,
+  "method.generator_channels": 1,
   "method.latent": 1,
+  "method.dreams": 1,
+  "method.adapted": 1,
   "method.directions": 1,
   "eval.every": 0,
   "eval.batch_size": 1,

@@ -95,6 +95,7 @@ def one_pass(config: ConfigDict) -> None:
 def _smoke(config: ConfigDict) -> None:
   config.stream.update({"iterations": 30, "epochs_per_task": 1, "tasks": 2})
   config.network.hidden = config.method.generator_hidden = 32
+  config.method.update({"generator_channels": 4, "dreams": 16, "adapted": 8})
   config.runner.chunk = 20
 
 
@@ -119,7 +120,7 @@ _ONE_OF = (
   ("tasks5", "tasks20", "tasks50"),
   (
     *("ewc", "online_ewc", "si", "lwf", "mas", "bgd"),
-    *("er", "gss_greedy", "icarl", "ctn", "dgr", "bir"),
+    *("er", "gss_greedy", "icarl", "ctn", "dgr", "bir", "pgma"),
   ),
   ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm2", "end_fix_softmax"),
 )

@@ -176,6 +176,21 @@ FAULTS = {
     keys("method.name=bir", "data.name=cifar10", "network.trunk=conv4"),
     ["config.method.name='bir' generates rows", "'fixed_statistics'."],
   ),
+  "images of a frozen trunk's features": (
+    [
+      f"--config={ROOT / 'configs' / 'cifar100.py'}:sbc,fixed",
+      *keys("method.name=pgma", "network.pretrained=trunk.npz")[1:],
+    ],
+    ["config.method.name='pgma' generates images", "'batch_statistics'."],
+  ),
+  "more generated weights than features": (
+    [f"--config={SPLIT}:pgma,sbc", "--config.network.hidden=79"],
+    ["config.method.adapted=80 is more than the 79 features", "give 79 or less."],
+  ),
+  "codes of a single image": (
+    [f"--config={SPLIT}:pgma,sbc", "--config.stream.batch_size=1"],
+    ["compares the codes of a batch", "config.stream.batch_size to 2 or more."],
+  ),
   "unknown optimiser": (
     keys("optimiser.name=sdg"),
     ["did you mean 'sgd'? The choices are adam, sgd."],

@@ -38,7 +38,7 @@ def keys_read_by(method: str, consolidate_every: int) -> set[str]:
   config = default()
   config.network.update({"name": "sbc", "hidden": 3})
   config.network.context = 3 if method == "ctn" else 0
-  config.method.update({"name": method, "budget": 8, "latent": 2})
+  config.method.update({"name": method, "budget": 8, "latent": 2, "adapted": 2})
   config.method.update({"generator_hidden": 3, "consolidate_every": consolidate_every})
   network = networks.make(
     config.network, input_shape=(PIXELS,), num_classes=CLASSES, num_tasks=2

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 PIXELS, CLASSES, SIZE = 12, 4, 16
 # iCaRL and CTN serve classifiers alone; the others take long to compile and are tested
 # on the energy network by whole runs (test_experiment_methods.py).
-ON_THE_CLASSIFIER = ("icarl", "gss_greedy", "ctn", "dgr", "bir")
+ON_THE_CLASSIFIER = ("icarl", "gss_greedy", "ctn", "dgr", "bir", "pgma")
 # (method, network, objective, negatives): each method on each network it serves.
 CASES = [("finetune", "ebm", "joint_pairs", "repaired")]
 CASES += [("finetune", "ebm", "likelihood", "all_of_batch")]
@@ -52,7 +52,8 @@ def make(case: tuple[str, str, str, str], tx: Any = None, **changes: Any) -> Lea
   )
   tx = tx or _ADAM
   config.method.update({"name": method, "budget": 12, "std_init": 0.05})
-  config.method.update({"generator_hidden": 8, "latent": 3, **changes})
+  config.method.update({"generator_hidden": 8, "latent": 3})
+  config.method.update({"adapted": 5, "dreams": 6, **changes})
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   problem = Problem(network, objectives.make(objective, negatives), tx, row, 2)
   return METHODS[method](problem, config.method)
@@ -235,7 +236,7 @@ def test_a_batch_of_one_class_changes_nothing_but_moments(case):
   state = jax.jit(learner.init)(jax.random.key(0))
   after, metrics = jax.jit(learner.step)(state, jax.random.key(1), batch)
   assert metrics["loss"] == 0
-  if case[0] == "gss_greedy":  # the batch may well be stored
+  if case[0] in ("gss_greedy", "pgma"):  # it may be stored, an autoencoder learns it
     state, after = state.params, after.params
   if case[0] == "dgr":  # the generator learns it
     state, after = state.solver, after.solver

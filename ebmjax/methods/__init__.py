@@ -16,6 +16,7 @@ from ebmjax.methods.gss_greedy import gss_greedy
 from ebmjax.methods.icarl import icarl
 from ebmjax.methods.lwf import lwf
 from ebmjax.methods.mas import mas
+from ebmjax.methods.pgma import pgma
 from ebmjax.methods.si import si
 from ebmjax.types import Learner, Problem
 
@@ -43,6 +44,7 @@ METHODS: dict[str, Callable[[Problem, Any], Learner]] = {
   "ctn": ctn,
   "dgr": dgr,
   "bir": bir,
+  "pgma": pgma,
 }
 
 

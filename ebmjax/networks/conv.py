@@ -187,13 +187,21 @@ _blocked.defvjp(_blocked_forward, _blocked_backward)
 
 
 def _product_of_patches(x: Array, kernel: Array, stride: int, padding: int) -> Array:
-  """Returns the convolution as one matrix product: [B H' W', 9 I] x [9 I, O]."""
   x = jnp.pad(x, [(0, 0), (padding, padding), (padding, padding), (0, 0)])
-  ends = [size - _SIDE + 1 for size in x.shape[1:3]]
+  return product_of_patches(x, kernel, stride)
+
+
+def product_of_patches(x: Array, kernel: Array, stride: int) -> Array:
+  """Returns the convolution as one matrix product: [B H' W', K K I] x [K K I, O].
+
+  x [B, H, W, I] is not padded; kernel [K, K, I, O].
+  """
+  side = kernel.shape[0]
+  ends = [size - side + 1 for size in x.shape[1:3]]
   moved = [
     x[:, i : i + ends[0] : stride, j : j + ends[1] : stride]
-    for i in range(_SIDE)
-    for j in range(_SIDE)
+    for i in range(side)
+    for j in range(side)
   ]
   patches = jnp.concatenate(moved, axis=-1)
   length = patches.shape[-1]

@@ -23,6 +23,7 @@ METHODS = {  # (network, method, objective) -> the paper's row
   ("sbc", "gss_greedy", "ce"): "gss_greedy",
   ("sbc", "dgr", "ce"): "dgr",
   ("sbc", "bir", "ce"): "bir",
+  ("sbc", "pgma", "ce"): "pgma",
 }
 REGULARISERS = ("ewc", "online_ewc", "si", "lwf", "mas", "bgd")
 SUFFIXES = {"ce": "", "contrastive": "_cd"}

@@ -20,6 +20,7 @@ METHODS = {
   "ctn": "contextual transformation networks",
   "dgr": "deep generative replay",
   "bir": "brain-inspired replay",
+  "pgma": "parameter generation and model adaptation",
 }
 DATA = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 OBJECTIVES = {"ce": "cross-entropy", "joint_pairs": "joint-pairs"}

@@ -74,6 +74,11 @@ def deviations(cell_id: str) -> list[str]:
     found.append("domain-incremental, as published; images padded to 32x32")
   if (method, dataset) == ("ctn", "perm_mnist"):
     found.append("the task is told at test, as published; images padded to 32x32")
+  if method == "pgma":
+    found.append(
+      "the network's own weights stand beside the generated ones, without dropout; the "
+      "last task is no longer than the others"
+    )
   if origin(cell_id) == _ORIGINS["bgd"]:
     found.append(
       "weights drawn as everywhere here and pixels from 0 to 1, where that study draws "

@@ -1,0 +1,297 @@
+r"""Parameter generation and model adaptation: every row gets some weights of its own.
+
+Hu et al. (2019). An autoencoder turns a row into a code z = f(x), near N(0, I), and
+codes into rows, G(z). A generator T turns a code into weights of the last `adapted` of
+the network's features h(x), so that
+
+    E(x, y) = E_network(x, y) - sum_u h_u(x) T(f(x))_uy
+
+No row is stored and no old label is asked for. From the second task on, a step draws
+`dreams` codes z ~ N(0, I), and what the copies of the last boundary make of them,
+x~ = G_old(z), is to mean the same as then. In this order, with n tasks in all,
+
+    f, G, `repeats` times:  a/20 |x - G(f(x))|^2 + mismatch of f(x) and N(0, I)
+                + 0.01 (|f(x~) - z| + |G(z) - x~|) + |f(x~) - f_old(x~)|
+    network, T:  L(x, y) + strength n (
+                |h(x~) - h_old(x~)|^2 + |E(x~, .) - E_old(x~, .)|^2)
+
+each a mean over its rows. a is 1/10 in the first task, which has no more than the two
+terms before the dreams, and n/2 from then on. E takes the code f_old(x~), E_old the z
+that the row was made of. Gradients are clipped to a length of 3.
+
+Deviation: dreamt pixels are rounded to whole numbers of 255, as stored images are, when
+the network sees them. The network is the given one: the adapted features keep shared
+weights beside the generated ones, of the hidden layers only the last is held to its old
+outputs, and there is no dropout. The codes are not fitted to N(0, I) before training.
+
+State: the network's and T's parameters with their optimiser's state, the autoencoder in
+the model state with an optimiser's of its own, a copy of all of them, and the classes
+[C] that the copy had seen.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from ebmjax.methods._gradient import (
+  Addition,
+  GradientState,
+  RowLosses,
+  gradient_learner,
+)
+from ebmjax.methods.lwf import Old
+from ebmjax.networks.adaptation import WeightGenerator
+from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
+from ebmjax.networks.heads import select
+from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
+
+CLIP = 3.0
+INPUT_NOISE = 0.01  # of what the encoder sees in training
+_AUTOENCODER, _GENERATOR = 2, 3  # uses of the first key apart from the network's
+
+
+class Memory(NamedTuple):
+  """What is kept between steps beside the network in training."""
+
+  opt_state: optax.OptState  # the autoencoder's
+  old: Old
+
+
+class Dreams(NamedTuple):
+  """Rows made of drawn codes, and what all of it meant at the last boundary."""
+
+  z: Array  # [D, Z]
+  rows: Array  # [D, P] in [0, 1]
+  codes: Array  # [D, Z]: f_old of the rows
+  x: Array  # [D, ...] as batches hold it
+  features: Array  # [D, F]
+  energies: Array  # [D, C]
+  weight: Array  # []: 1, or 0 while there is nothing old
+
+
+class Adapted(NamedTuple):
+  """A network with an autoencoder and generated weights."""
+
+  network: Network
+  autoencoder: Autoencoder
+  generator: WeightGenerator
+
+  def encode(self, model_state: PyTree, rows: Array) -> Array:
+    """Returns codes [B, Z] of rows [B, P]."""
+    found: Any = self.autoencoder.apply(
+      model_state["autoencoder"], rows, method="encode"
+    )
+    return found
+
+  def features(self, params: PyTree, model_state: PyTree, x: Array) -> Array:
+    """Returns the network's features [B, F]."""
+    return self.network.features(params["network"], model_state["network"], x)
+
+  def all_energies(
+    self, params: PyTree, model_state: PyTree, x: Array, z: Array
+  ) -> Array:
+    """Returns energies [B, C] of rows whose codes are z [B, Z]."""
+    labels = jnp.arange(self.network.num_classes)
+    return self.energies(params, model_state, x, z, labels, train=False)[0]
+
+  def energies(
+    self,
+    params: PyTree,
+    model_state: PyTree,
+    x: Array,
+    z: Array,
+    labels: Array,
+    train: bool,
+  ) -> tuple[Array, PyTree]:
+    """Returns energies of labels [B, K] or [L], and the network's new state."""
+    shared, own = self.network.energies(
+      params["network"], model_state["network"], x, labels, train=train
+    )
+    weights: Any = self.generator.apply(params["generator"], z)
+    last = self.features(params, model_state, x)[:, -self.generator.units :]
+    adaptation = jnp.einsum("bu,buc->bc", last, weights)
+    return shared - select(adaptation, labels), model_state | {"network": own}
+
+
+def pgma(problem: Problem, config: Any) -> Learner:
+  """Returns the given network with weights that each image generates for itself."""
+  adapted = make_adapted(problem, config)
+  tx = optax.chain(optax.clip_by_global_norm(CLIP), problem.tx)
+  strength = config.strength * problem.num_tasks
+  whole = problem._replace(network=_as_network(adapted, problem.row), tx=tx)
+  solver = gradient_learner(whole, Addition(loss=partial(_loss, adapted, strength)))
+
+  def init(key: Array) -> GradientState:
+    state = solver.init(key)
+    nothing = jnp.zeros(problem.network.num_classes, bool)
+    old = Old(state.params, state.model_state, nothing)
+    return state._replace(own=Memory(tx.init(state.model_state["autoencoder"]), old))
+
+  def step(
+    state: GradientState, key: Array, batch: Batch
+  ) -> tuple[GradientState, dict[str, Array]]:
+    dream_key, autoencoder_key, solver_key = jax.random.split(key, 3)
+    memory: Memory = state.own
+    dreams = dream(adapted, memory.old, dream_key, config.dreams, problem.row)
+    autoencoder = state.model_state["autoencoder"], memory.opt_state
+    loss = partial(
+      autoencoder_loss,
+      adapted.autoencoder,
+      rows=as_rows(batch.x),
+      dreams=dreams,
+      num_tasks=problem.num_tasks,
+    )
+    for repeat_key in jax.random.split(autoencoder_key, config.repeats):
+      autoencoder = _descend(tx, loss, *autoencoder, repeat_key)
+    model_state = state.model_state | {"autoencoder": autoencoder[0]}
+    state, metrics = solver.step(
+      state._replace(model_state=model_state, own=dreams), solver_key, batch
+    )
+    return state._replace(own=Memory(autoencoder[1], memory.old)), metrics
+
+  def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
+    del key
+    old = Old(state.params, state.model_state, view.seen)
+    return state._replace(own=state.own._replace(old=old))
+
+  return Learner(init, step, consolidate, solver.energies)
+
+
+def make_adapted(problem: Problem, config: Any) -> Adapted:
+  """Returns the problem's network with the parts that `config` describes."""
+  return Adapted(
+    problem.network,
+    make_autoencoder(
+      config.generator,
+      problem.row.shape,
+      hidden=config.generator_hidden,
+      channels=config.generator_channels,
+      latent=config.latent,
+    ),
+    WeightGenerator(
+      config.adapted, problem.network.num_classes, config.generator_hidden
+    ),
+  )
+
+
+def as_rows(x: Array) -> Array:
+  """Returns [B, P] in [0, 1] of images [B, ...]."""
+  return x.reshape(x.shape[0], -1).astype(jnp.float32) / 255
+
+
+def _as_network(adapted: Adapted, row: jax.ShapeDtypeStruct) -> Network:
+  """Returns the whole as a network that asks for codes itself."""
+  network = adapted.network
+
+  def init(key: Array) -> tuple[PyTree, PyTree]:
+    keys = (jax.random.fold_in(key, use) for use in (_AUTOENCODER, _GENERATOR))
+    params, model_state = network.init(key)  # the very key: weights may be known by it
+    autoencoder_key, generator_key = keys
+    rows = as_rows(jnp.zeros((1, *row.shape), row.dtype))
+    z = jnp.zeros((1, adapted.autoencoder.latent))
+    return (
+      {"network": params, "generator": adapted.generator.init(generator_key, z)},
+      {
+        "network": model_state,
+        "autoencoder": adapted.autoencoder.init(autoencoder_key, rows),
+      },
+    )
+
+  def energies(
+    params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
+  ) -> tuple[Array, PyTree]:
+    z = adapted.encode(model_state, as_rows(x))
+    return adapted.energies(params, model_state, x, z, labels, train)
+
+  return Network(init, energies, adapted.features, network.num_classes)
+
+
+def _loss(
+  adapted: Adapted,
+  strength: float,
+  dreams: Dreams,
+  row_losses: RowLosses,
+  params: PyTree,
+  model_state: PyTree,
+  key: Array,
+  batch: Batch,
+) -> tuple[Array, PyTree]:
+  """Returns the task's loss and what the dreams have lost of their old meaning."""
+  losses, moved = row_losses(params, model_state, key, batch)
+  features = adapted.features(params, model_state, dreams.x)
+  energies = adapted.all_energies(params, model_state, dreams.x, dreams.codes)
+  changes = jnp.sum((features - dreams.features) ** 2, axis=1)
+  changes += jnp.sum((energies - dreams.energies) ** 2, axis=1)
+  return jnp.mean(losses) + strength * dreams.weight * jnp.mean(changes), moved
+
+
+def dream(
+  adapted: Adapted, old: Old, key: Array, number: int, row: jax.ShapeDtypeStruct
+) -> Dreams:
+  """Returns `number` rows that the old autoencoder makes up."""
+  z = jax.random.normal(key, (number, adapted.autoencoder.latent))
+  rows: Any = adapted.autoencoder.apply(
+    old.model_state["autoencoder"], z, method="decode"
+  )
+  x = jnp.round(255 * rows).reshape(number, *row.shape).astype(row.dtype)
+  return Dreams(
+    z=z,
+    rows=rows,
+    codes=adapted.encode(old.model_state, rows),
+    x=x,
+    features=adapted.features(old.params, old.model_state, x),
+    energies=adapted.all_energies(old.params, old.model_state, x, z),
+    weight=jnp.any(old.classes).astype(jnp.float32),
+  )
+
+
+def autoencoder_loss(
+  autoencoder: Autoencoder,
+  params: PyTree,
+  key: Array,
+  *,
+  rows: Array,
+  dreams: Dreams,
+  num_tasks: int,
+) -> Array:
+  """Returns [] of rows [B, P] and of dreams, which count while something is old."""
+  noise_key, draw_key, dream_key = jax.random.split(key, 3)
+
+  def encode(key: Array, x: Array) -> Array:
+    noise = INPUT_NOISE * jax.random.truncated_normal(key, -2, 2, x.shape)
+    found: Any = autoencoder.apply(params, x + noise, method="encode")
+    return found
+
+  def decode(z: Array) -> Array:
+    found: Any = autoencoder.apply(params, z, method="decode")
+    return found
+
+  codes = encode(noise_key, rows)
+  error = jnp.mean(jnp.sum((rows - decode(codes)) ** 2, axis=1)) / 20
+  fit = mismatch(codes, jax.random.normal(draw_key, codes.shape))
+  dreamt = encode(dream_key, dreams.rows)
+  returned = _mean_length(dreamt - dreams.z)
+  returned += _mean_length(decode(dreams.z) - dreams.rows)
+  kept = _mean_length(dreamt - dreams.codes)
+  share = jnp.where(dreams.weight > 0, num_tasks / 2, 0.1)
+  return share * error + fit + dreams.weight * (0.01 * returned + kept)
+
+
+def _mean_length(rows: Array) -> Array:
+  """Returns the mean length of rows [N, Z]; its gradient is 0 for a row of zeros."""
+  return jnp.mean(optax.safe_norm(rows, 0.0, axis=1))
+
+
+def _descend(
+  tx: optax.GradientTransformation,
+  loss: Any,
+  params: PyTree,
+  opt_state: optax.OptState,
+  key: Array,
+) -> tuple[PyTree, optax.OptState]:
+  updates, opt_state = tx.update(jax.grad(loss)(params, key), opt_state, params)
+  return optax.apply_updates(params, updates), opt_state

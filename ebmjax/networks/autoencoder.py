@@ -1,0 +1,183 @@
+"""Autoencoders whose codes look like draws from N(0, I), of dense layers or strided.
+
+Tolstikhin et al. (2018), Wasserstein autoencoders: no code is drawn, and a penalty on
+the distance of all codes of a batch from as many draws takes the place of a bound.
+"""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax import Array
+
+from ebmjax.networks.conv import product_of_patches
+
+GENERATORS = ("dense", "conv")
+_SIDE = 4  # of a strided kernel
+_SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_SMALL = nn.initializers.truncated_normal(0.01)  # as the authors of PGMA start
+
+
+def small_dense(features: int) -> nn.Dense:
+  """Returns a dense layer of small weights and no bias at first."""
+  return nn.Dense(features, kernel_init=_SMALL)
+
+
+class DenseAutoencoder(nn.Module):
+  """Two hidden layers on either side of the code; pixels lie in [0, 1]."""
+
+  pixels: int
+  hidden: int
+  latent: int
+
+  def setup(self) -> None:
+    self.inner = [small_dense(self.hidden) for _ in range(2)]
+    self.code = small_dense(self.latent)
+    self.outer = [small_dense(self.hidden) for _ in range(2)]
+    self.image = small_dense(self.pixels)
+
+  def __call__(self, x: Array) -> Array:
+    """Returns rows [B, P], as they come back, of rows [B, P]."""
+    return self.decode(self.encode(x))
+
+  def encode(self, x: Array) -> Array:
+    """Returns codes [B, Z]."""
+    for layer in self.inner:
+      x = nn.relu(layer(x))
+    return self.code(x)
+
+  def decode(self, z: Array) -> Array:
+    """Returns rows [B, P] of codes [B, Z]."""
+    for layer in self.outer:
+      z = nn.relu(layer(z))
+    return nn.sigmoid(self.image(z))
+
+
+class ConvAutoencoder(nn.Module):
+  """Three 4x4 convolutions of stride 2 to the code, and as many back from it.
+
+  The way back starts at a quarter of the image's sides, which four must divide.
+  """
+
+  shape: tuple[int, int, int]  # height, width, colours
+  channels: int  # of the first convolution; each of the next two doubles them
+  latent: int
+
+  def setup(self) -> None:
+    height, width, colours = self.shape
+    c = self.channels
+    self.inner = [Strided(features) for features in (c, 2 * c, 4 * c)]
+    self.code = small_dense(self.latent)
+    self.start = small_dense(height // 4 * (width // 4) * 4 * c)
+    self.outer = [Strided(features, back=True) for features in (2 * c, c)]
+    self.image = Strided(colours, stride=1, back=True)
+
+  def __call__(self, x: Array) -> Array:
+    """Returns rows [B, P], as they come back, of rows [B, P]."""
+    return self.decode(self.encode(x))
+
+  def encode(self, x: Array) -> Array:
+    """Returns codes [B, Z]."""
+    x = x.reshape(-1, *self.shape)
+    for layer in self.inner:
+      x = nn.relu(layer(x))
+    return self.code(x.reshape(x.shape[0], -1))
+
+  def decode(self, z: Array) -> Array:
+    """Returns rows [B, P] of codes [B, Z]."""
+    height, width, _ = self.shape
+    x = nn.relu(self.start(z)).reshape(-1, height // 4, width // 4, 4 * self.channels)
+    for layer in self.outer:
+      x = nn.relu(layer(x))
+    return nn.sigmoid(self.image(x)).reshape(x.shape[0], -1)
+
+
+Autoencoder = DenseAutoencoder | ConvAutoencoder
+
+
+def make_autoencoder(
+  kind: str, shape: tuple[int, ...], *, hidden: int, channels: int, latent: int
+) -> Autoencoder:
+  """Returns the autoencoder of one of GENERATORS for inputs of `shape`.
+
+  A row of pixels, [P], is a square grey image.
+  """
+  if kind == "dense":
+    return DenseAutoencoder(math.prod(shape), hidden, latent)
+  height, width, *colours = shape if len(shape) > 1 else [math.isqrt(shape[0])] * 2
+  return ConvAutoencoder((height, width, math.prod(colours)), channels, latent)
+
+
+class Strided(nn.Module):
+  """A 4x4 convolution that makes images smaller by its stride, or `back` larger."""
+
+  features: int
+  stride: int = 2
+  back: bool = False
+
+  @nn.compact
+  def __call__(self, x: Array) -> Array:
+    ends = (x.shape[-1], self.features)
+    shape = (_SIDE, _SIDE, *(ends[::-1] if self.back else ends))
+    kernel = self.param("kernel", _SMALL, shape)
+    bias = self.param("bias", nn.initializers.zeros, (self.features,))
+    out = (convolve_back if self.back else convolve)(x, kernel, self.stride)
+    return out + bias[None, None, None, :]
+
+
+def convolve(x: Array, kernel: Array, stride: int) -> Array:
+  """Returns [B, ceil(H / stride), ..., O] of x [B, H, W, I]; kernel [K, K, I, O].
+
+  A product of patches on every backend: inside a loop, a CPU has only slow code for the
+  gradients of a native convolution.
+  """
+  sides = [_padding(size, kernel.shape[0], stride) for size in x.shape[1:3]]
+  return product_of_patches(jnp.pad(x, [(0, 0), *sides, (0, 0)]), kernel, stride)
+
+
+def convolve_back(x: Array, kernel: Array, stride: int) -> Array:
+  """Returns [B, H stride, W stride, O] of x [B, H, W, I]; kernel [K, K, O, I].
+
+  The transpose of `convolve`, as a linear map, from images of that size.
+  """
+  batch, height, width, _ = x.shape
+  shape = (batch, height * stride, width * stride, kernel.shape[2])
+  forth = partial(convolve, kernel=kernel, stride=stride)
+  (out,) = jax.linear_transpose(forth, jax.ShapeDtypeStruct(shape, x.dtype))(x)
+  return out
+
+
+def _padding(size: int, side: int, stride: int) -> tuple[int, int]:
+  """Returns the zeros before and after, so that every stride begins one patch."""
+  total = max((-(-size // stride) - 1) * stride + side - size, 0)
+  return total // 2, total - total // 2
+
+
+def mismatch(codes: Array, draws: Array) -> Array:
+  """Returns []: how far codes [B, Z] are from draws [B, Z] of N(0, I), B > 1.
+
+  The maximum mean discrepancy, its unbiased estimate, summed over kernels
+  k(a, b) = C / (C + |a - b|^2) with C = 2 Z times each of seven scales.
+  """
+  size, latent = codes.shape
+  pairs = {
+    "codes": _squared_distances(codes, codes),
+    "draws": _squared_distances(draws, draws),
+    "both": _squared_distances(codes, draws),
+  }
+  others = 1 - jnp.eye(size)
+  total = jnp.zeros(())
+  for scale in _SCALES:
+    c = 2 * latent * scale
+    k = {name: c / (c + distances) for name, distances in pairs.items()}
+    within = jnp.sum((k["codes"] + k["draws"]) * others) / (size * (size - 1))
+    total += within - 2 * jnp.mean(k["both"])
+  return total
+
+
+def _squared_distances(a: Array, b: Array) -> Array:
+  """Returns [A, B] of a [A, Z] and b [B, Z]."""
+  norms = jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1)[None, :]
+  return jnp.maximum(norms - 2 * a @ b.T, 0)
