@@ -57,7 +57,8 @@ def get_config(variants: str | None = None) -> ConfigDict:
 
 # From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL, DGR), Hsu et
 # al. (MAS), Zeno et al. (BGD), Aljundi et al. (GSS), Pham et al. (CTN), van de Ven et
-# al. 2020 (BI-R, for a hundred permutations) and the paper (ER).
+# al. 2020 (BI-R, for a hundred permutations), Hu et al. (PGMA, for split MNIST) and the
+# paper (ER).
 _METHODS: base.Settings = {
   "ewc": {"strength": 1.0},
   "online_ewc": {"strength": 5.0},
@@ -72,6 +73,7 @@ _METHODS: base.Settings = {
   "ctn": {"budget": 500, "strength": 100.0, "temperature": 5.0, "repeats": 2},
   "dgr": {"generator_hidden": 1000},
   "bir": {"generator_hidden": 1000, "gate_off": 0.8},
+  "pgma": {"generator_hidden": 1000, "latent": 32, "repeats": 2, "strength": 0.01},
 }
 
 

@@ -158,7 +158,9 @@ def _shuffled_by_owner(key: Array, owner: Array, valid: Array) -> tuple[Array, A
 
   Rows of one owner follow each other at random; the invalid ones come last.
   """
-  at_random = jax.random.permutation(key, owner.shape[0])
+  # A number for each row, which does not depend on how many rows of padding follow:
+  # seeds that run together are padded alike, and each is to choose as it would alone.
+  at_random = jnp.argsort(jax.random.bits(key, owner.shape))
   owner = jnp.where(valid, owner, jnp.iinfo(owner.dtype).max)[at_random]
   by_owner = jnp.argsort(owner, stable=True)
   owner = owner[by_owner]

@@ -15,6 +15,12 @@ _UNREAD_BY_TRUNK: dict[str, tuple[str, ...]] = {
   "flat": ("conv", "conv_form", "pretrained"),
 }
 
+# What a method that consolidates every so many steps leaves unread.
+_UNREAD_PERIODICALLY: dict[str, tuple[str, ...]] = {
+  "online_ewc": ("fisher_samples",),
+  "er": ("quota",),
+}
+
 
 def without_effect(config: ConfigDict) -> dict[str, str]:
   """Returns {"method.strength": "config.method.name='lwf'"}: keys and why, each."""
@@ -25,9 +31,9 @@ def _of_network(config: ConfigDict) -> dict[str, str]:
   network = config.network
   unread = _UNREAD_BY_TRUNK.get(network.trunk, ())
   out = _told("network", unread, f"config.network.trunk={network.trunk!r}")
-  if network.embedding != "mask":
-    reason = f"config.network.embedding={network.embedding!r}"
-    out |= _told("network", ["mask_off"], reason)
+  masked = network.embedding == "mask"
+  reason = f"config.network.embedding={network.embedding!r}"
+  out |= _told("network", ["gate", "skip"] if masked else ["mask_off"], reason)
   if network.name == "sbc":
     out |= _told("network", _GATE, "config.network.name='sbc'")
   if (network.trunk, network.conv) == ("conv5", "fixed_statistics"):
@@ -51,6 +57,9 @@ def _of_method(config: ConfigDict) -> dict[str, str]:
   if keys is not None:
     read = ("name", "consolidate_every", *keys)
     out = _told("method", (key for key in config.method if key not in read), reason)
+  if config.method.consolidate_every:
+    reason = f"config.method.consolidate_every={config.method.consolidate_every}"
+    out |= _told("method", _UNREAD_PERIODICALLY.get(name, ()), reason)
   if config.optimiser.name == "sgd":
     out |= _told("optimiser", ["b1", "b2"], "config.optimiser.name='sgd'")
   if not traits(name).optimiser:

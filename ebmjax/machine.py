@@ -20,7 +20,7 @@ from ebmjax import (
 )
 from ebmjax.data import DATASETS
 from ebmjax.mesh import Layout, make_layout
-from ebmjax.method_rules import require_negatives
+from ebmjax.method_rules import require_negatives, require_period
 from ebmjax.networks.seeded import start_from_seeds
 from ebmjax.plan import Stop, tasks_to_evaluate
 from ebmjax.traits import traits
@@ -58,6 +58,7 @@ def make_setup(config: ConfigDict, dataset: Dataset, driver: str) -> Setup:
   stream = streams.stack(
     [streams.build(spec, dataset.train_y, dataset.test_y, seed=seed) for seed in seeds]
   )
+  require_period(config, stream.rows.shape[-2])
   train_x, test_x = (
     _inputs(config, images) for images in (dataset.train_x, dataset.test_x)
   )

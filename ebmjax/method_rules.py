@@ -57,6 +57,13 @@ def of_method(config: ConfigDict) -> list[Rule]:
       "other; use 'class'.",
     ),
     (
+      config.stream.batch_size < 2
+      and config.negatives in IN_BATCH
+      and not traits(method).mixes,
+      f"config.negatives={config.negatives!r} looks for another class in a batch of "
+      "one row; set config.stream.batch_size to 2 or more.",
+    ),
+    (
       method == "lwf" and config.stream.scenario == "task",
       "config.method.name='lwf' distils all old classes together, and "
       "config.stream.scenario='task' sets only a task's own against each other; use "
@@ -95,6 +102,17 @@ def require_negatives(config: ConfigDict, per_task: int) -> None:
       f"config.stream.tasks={config.stream.tasks} leaves one class in each task, which "
       f"config.method.name={method!r} with config.negatives={negatives!r} sets against "
       "no other; use fewer tasks."
+    )
+
+
+def require_period(config: ConfigDict, steps: int) -> None:
+  """Refuses a period of consolidation that would not end within a run of `steps`."""
+  every = config.method.consolidate_every
+  if every > steps:
+    raise ConfigError(
+      f"config.method.name={config.method.name!r} would never consolidate: "
+      f"config.method.consolidate_every={every}, and the run has {steps} steps; give "
+      f"{steps} or less."
     )
 
 

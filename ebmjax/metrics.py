@@ -40,12 +40,13 @@ def forgetting(matrix: np.ndarray) -> np.ndarray:
   """Returns [R], how far tasks fell from their best earlier accuracy.
 
   Equal to 1/(T-1) sum_{j<T} (max_{i<T} R[i, j] - R[T, j]); NaN for a single task.
+  Before a task was learned it need not have been evaluated.
   """
   if matrix.shape[-1] < 2:
     return _undefined(matrix)
-  # nanmax warns of columns without a number; -inf gives the same answer in silence.
-  earlier = np.where(np.isnan(matrix), -np.inf, matrix)[:, :-1, :-1].max(axis=1)
-  best = np.where(np.isneginf(earlier), np.nan, earlier)
+  earlier = matrix[:, :-1, :-1]
+  ahead = np.triu(np.ones(earlier.shape[1:], bool), k=1)
+  best = np.where(ahead & np.isnan(earlier), -np.inf, earlier).max(axis=1)
   return (best - matrix[:, -1, :-1]).mean(axis=-1)
 
 

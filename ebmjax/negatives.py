@@ -110,7 +110,7 @@ def _one_other(key: Array, y: Array, weights: Array) -> tuple[Array, Array]:
   r = jax.random.randint(key, y.shape, 0, jnp.maximum(others, 1), dtype=jnp.int32)
   r = r + jnp.where(r >= upto[y] - own, own, 0)
   drawn = jnp.searchsorted(upto, r, side="right").astype(y.dtype)
-  drawn = jnp.minimum(drawn, weights.shape[0] - 1)
+  drawn = jnp.where(others > 0, jnp.minimum(drawn, weights.shape[0] - 1), y)
   valid = jnp.stack([jnp.ones_like(y, bool), others > 0], axis=1)
   return jnp.stack([y, drawn], axis=1), valid
 

@@ -64,7 +64,8 @@ def choose_driver(driver: str, backend: str) -> str:
   """Returns how seeds are run: side by side on accelerators, in turn on a CPU.
 
   The rule does not look at the number of seeds, so on a CPU a seed gives the same bits
-  alone and among others.
+  alone and among others. (But for CIFAR-100's masked network: its seeds share the width
+  of the widest mask, and sums of other widths may round otherwise.)
   """
   if driver != "auto":
     return driver

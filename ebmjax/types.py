@@ -114,9 +114,9 @@ class Evaluation(NamedTuple):
   accuracy: np.ndarray  # [R, T] float64, candidates: all classes seen so far
   masked_accuracy: np.ndarray  # [R, T] float64, candidates: the classes of the task
   confusion: np.ndarray  # [R, C, C] int32, row: true class, column: predicted
-  energies: (
-    np.ndarray
-  )  # [R, C, C] float32, mean energy of label (column) for a class (row)
+  # [R, C, C] float32: the energy of a label (column), scaled for each image to [0, 1]
+  # over all labels, seen or not; its mean over the images of a class (row)
+  energies: np.ndarray
 
 
 def num_params(tree: PyTree) -> int:

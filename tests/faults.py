@@ -191,6 +191,10 @@ FAULTS = {
     [f"--config={SPLIT}:pgma,sbc", "--config.stream.batch_size=1"],
     ["compares the codes of a batch", "config.stream.batch_size to 2 or more."],
   ),
+  "another class in a batch of one row": (
+    keys("stream.setting=boundary_free", "stream.batch_size=1"),
+    ["config.negatives='one_of_batch' looks for another class", "to 2 or more."],
+  ),
   "unknown optimiser": (
     keys("optimiser.name=sdg"),
     ["did you mean 'sgd'? The choices are adam, sgd."],

@@ -108,6 +108,30 @@ def test_every_image_is_stored_equally_often():
   assert len(np.unique(found[:, 0])) > 40
 
 
+def test_padding_does_not_change_what_is_stored():
+  """Seeds with tasks of other sizes are padded to the largest of them.
+
+  Of so many rows: `jax.random.permutation` is the same for fewer of them, by chance.
+  """
+  valid = 12_500
+
+  def stored(padded: int) -> np.ndarray:
+    rows = jnp.where(jnp.arange(padded) < valid, jnp.arange(padded), 0)
+    view = TaskView(
+      x=jnp.arange(valid, dtype=jnp.float32)[:, None],
+      y=jnp.zeros(valid, jnp.int32),
+      permutation=jnp.zeros(0, jnp.int32),
+      rows=rows,
+      valid=jnp.arange(padded) < valid,
+      task=jnp.int32(0),
+      seen=jnp.ones(1, bool),
+    )
+    empty = buffers.empty_buffer(jax.ShapeDtypeStruct((1,), jnp.float32), 1000)
+    return np.asarray(add(empty, jax.random.key(0), view, "task").x)
+
+  np.testing.assert_array_equal(stored(12_593), stored(12_700))
+
+
 def test_permuted_images_are_stored_permuted():
   view = view_of(0, permutation=[2, 0, 1])
   buffer = add(buffers.empty_buffer(ROW, BUDGET), jax.random.key(0), view, "task")

@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -33,6 +34,10 @@ class Reading:
   __getitem__ = __getattr__
 
 
+def periods(method: str) -> tuple[int, ...]:
+  return (0, 2) if TRAITS[method].periodic else (0,)
+
+
 def keys_read_by(method: str, consolidate_every: int) -> set[str]:
   """Returns the keys of config.method that all functions of the learner read."""
   config = default()
@@ -55,12 +60,17 @@ def keys_read_by(method: str, consolidate_every: int) -> set[str]:
   return given.read
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_keys_of_a_method_are_those_it_reads(method):
-  read = keys_read_by(method, 0)
-  if TRAITS[method].periodic:
-    read |= keys_read_by(method, 2)
-  assert read - {"consolidate_every"} == set(TRAITS[method].keys or ())
+@pytest.mark.parametrize(
+  ("method", "consolidate_every"),
+  [(method, every) for method in METHODS for every in periods(method)],
+)
+def test_the_keys_of_a_method_are_those_it_reads(method, consolidate_every):
+  config = default()
+  config.method.update({"name": method, "consolidate_every": consolidate_every})
+  unread = {key for key in config.method if f"method.{key}" in without_effect(config)}
+  always = {"name", "consolidate_every"}
+  read = keys_read_by(method, consolidate_every)
+  assert unread == set(config.method) - read - always
 
 
 @pytest.mark.parametrize("trunk", ["none", "conv4", "conv5"])
@@ -73,8 +83,23 @@ def test_the_keys_of_a_network_are_those_it_reads(trunk, name):
   shape = (PIXELS,) if trunk == "none" else (32, 32, 3)
   networks.make(given, input_shape=shape, num_classes=CLASSES)
   unread = {key for key in config.network if f"network.{key}" in without_effect(config)}
+  # A mask is told of a gate, and leaves it at that.
+  read = given.read - {"gate", "skip"}
   # These have rules: a value that is not read is refused.
-  assert unread == set(config.network) - given.read - {"label_rows", "context"}
+  assert unread == set(config.network) - read - {"label_rows", "context"}
+
+
+def test_a_mask_leaves_no_gate_to_normalise():
+  config = default().network
+  config.update({"hidden": 4, "embedding": "mask"})
+
+  def energies(gate: str, skip: bool) -> jax.Array:
+    config.update({"gate": gate, "skip": skip})
+    network = networks.make(config, input_shape=(PIXELS,), num_classes=CLASSES)
+    state = network.init(jax.random.key(0))
+    return network.energies(*state, batch_of(0).x, jnp.arange(CLASSES))[0]
+
+  chex.assert_trees_all_equal(energies("l2", True), energies("softmax", False))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +111,10 @@ def test_the_keys_of_a_network_are_those_it_reads(trunk, name):
     ("sbc", "stream.epochs_per_task", 7, "config.stream.setting='boundary_aware'"),
     ("bgd,sbc", "optimiser.learning_rate", 0.5, "config.method.name='bgd'"),
     ("sbc", "network.mask_off", 0.5, "config.network.name='sbc'"),
+    (
+      *("boundary_free,er,sbc", "method.quota", "class"),
+      "config.method.consolidate_every=1",
+    ),
   ],
 )
 def test_a_key_without_effect_is_told(variants, key, value, because, caplog):

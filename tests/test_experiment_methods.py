@@ -66,10 +66,21 @@ def test_on_the_energy_network(method, data_dir, tmp_path):
 
 @pytest.mark.parametrize("method", ANYWHERE)
 def test_without_boundaries(method, data_dir, tmp_path):
-  results = run(f"{SPLIT}:boundary_free,{method},sbc,smoke", data_dir, tmp_path)
+  periodic = TRAITS[method].periodic
+  changes = {"method__consolidate_every": 5} if periodic else {}
+  chosen = f"{SPLIT}:boundary_free,{method},sbc,smoke"
+  assert (cli.load(chosen).method.consolidate_every > 0) == periodic
+  results = run(chosen, data_dir, tmp_path, **changes)
   assert results["config"]["stream"]["setting"] == "boundary_free"
-  periodic = results["config"]["method"]["consolidate_every"] > 0
-  assert periodic == TRAITS[method].periodic
+  assert results["facts"]["steps"] > 2 * 5  # periods that end
+
+
+def test_a_period_that_would_never_end_is_refused(data_dir, tmp_path):
+  with pytest.raises(ConfigError, match=r"run has 36 steps; give 36 or less\."):
+    run(
+      *(f"{SPLIT}:boundary_free,si,sbc,smoke", data_dir, tmp_path),
+      method__consolidate_every=37,
+    )
 
 
 @pytest.mark.parametrize("variants", ["joint", "joint,sbc"])

@@ -63,6 +63,13 @@ def test_last_row_alone_has_accuracy_and_no_transfer():
   assert np.isnan(metrics.forward_transfer(matrix, np.zeros((2, 3)))).all()
 
 
+def test_a_missing_earlier_row_leaves_no_forgetting():
+  """The best accuracy may have been the one that nobody looked at."""
+  matrix = MATRIX.copy()
+  matrix[0, 1] = NAN
+  assert np.isnan(metrics.forgetting(matrix)).tolist() == [True, False]
+
+
 def test_missing_last_row_leaves_no_average():
   matrix = MATRIX.copy()
   matrix[0, -1] = NAN

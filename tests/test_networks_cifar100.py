@@ -101,9 +101,13 @@ def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
   trunk = NormTrunk("blocked")
   plain = jax.jit(lambda x: trunk.apply(load_trunk(weights), x / 255.0))(x)
   np.testing.assert_allclose(features, plain, rtol=1e-3, atol=1e-4)
-  params, state = cached.init(jax.random.key(0))
-  energies, _ = cached.energies(params, state, jnp.asarray(features), jnp.arange(4))
-  assert energies.shape == (3, 4)
+  _, whole = make(weights, "batch_statistics")
+  inputs = ((cached, jnp.asarray(features)), (whole, x))
+  one, other = (
+    network.energies(*network.init(jax.random.key(0)), given, jnp.arange(4))[0]
+    for network, given in inputs
+  )
+  np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("mode", CONV_MODES)

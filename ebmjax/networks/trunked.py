@@ -27,7 +27,8 @@ def with_trunk(
   """Returns the network head(trunk(x), labels) on images [B, 32, 32, 3].
 
   Frozen weights live in the model state, out of the optimiser's reach, and so do the
-  norms' statistics. `weights` are the trunk's variables, or None to draw them.
+  norms' statistics. `weights` are the trunk's variables, or None to draw them. (With
+  `fixed_statistics` there is no trunk to train: `networks.make` takes its features.)
   """
   trains_trunk = mode == "finetune"
 
@@ -44,7 +45,7 @@ def with_trunk(
   ) -> tuple[Array, PyTree]:
     own = params if trains_trunk else state
     variables = {"params": own["trunk"], "batch_stats": state["batch_stats"]}
-    if not train or mode == "fixed_statistics":
+    if not train:
       out: Any = trunk.apply(variables, normalise(x))
       return out, state
     out, moved = trunk.apply(variables, normalise(x), True, mutable=["batch_stats"])

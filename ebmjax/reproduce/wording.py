@@ -42,7 +42,9 @@ def beside(measured: Measurement) -> str:
   named = readings()["variants"].get(measured.command, {}).get("published")
   if named:
     return str(named)
-  cell = paper.lookup(nested(json.loads(identity(measured.entries[-1].config))))
+  config = nested(json.loads(identity(measured.entries[-1].config)))
+  config["network"].pop("gated_layers", None)  # of any number
+  cell = paper.lookup(config)
   if cell is None:
     return "-"
   sem = "" if cell["sem"] is None else f" +- {cell['sem']:.2f}"

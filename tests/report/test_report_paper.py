@@ -67,6 +67,17 @@ def test_other_runs_have_no_figure(changes, make_config):
   assert lookup(make_config(**changes)) is None
 
 
+@pytest.mark.parametrize("setting", ["boundary_aware", "boundary_free"])
+def test_an_ebm_of_other_layers_than_the_paper_s_has_no_figure(setting, make_config):
+  """As `--config.stream.setting=boundary_free` alone would run it."""
+  config, right = make_config(setting=setting), 1 + (setting == "boundary_free")
+  found = []
+  for layers in (1, 2):
+    config["network"]["gated_layers"] = layers
+    found.append(lookup(config) is not None)
+  assert found == [right == 1, right == 2]
+
+
 def test_cifar_reads_the_table_of_task_counts(make_config):
   run = {"data": "cifar100"}
   found = {n: lookup(make_config(**run, tasks=n)) for n in (5, 10, 20, 50, 25)}
