@@ -39,6 +39,17 @@ def positive_number(text: str) -> float:
   return number
 
 
+def place(text: str) -> Path:
+  """Returns the file or folder that a flag was given.
+
+  A shell leaves `~` alone in --flag=~/x.
+  """
+  try:
+    return Path(text).expanduser()
+  except RuntimeError as error:  # the home of a user that there is not
+    raise argparse.ArgumentTypeError(f"{text!r} names nobody's home") from error
+
+
 @contextlib.contextmanager
 def writing(out: Path) -> Iterator[None]:
   """Tells in a sentence where the file that --out names cannot be written."""

@@ -26,7 +26,7 @@ from ebmjax.errors import ConfigError
 from ebmjax.figures import capacity as curves
 from ebmjax.figures.capacity import MODELS, NETWORKS
 from ebmjax.report import drawing
-from ebmjax.terminal import Parser, answer
+from ebmjax.terminal import Parser, answer, place
 
 CONFIG = Path(__file__).parents[1] / "configs" / "capacity.py"
 COLUMNS = (
@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
   add("--models", choices=MODELS, default=models, help=told, **several)
   add("--networks", choices=NETWORKS, default=NETWORKS, help="(ebm sbc)", **several)
   folder = Path("runs") / "capacity"
-  add("--workdir", type=Path, default=folder, help="the study's folder (%(default)s)")
+  add("--workdir", type=place, default=folder, help="the study's folder (%(default)s)")
   return parser
 
 

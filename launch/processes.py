@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ebmjax import cli
 from ebmjax.errors import ConfigError, WorkdirError
-from ebmjax.terminal import Parser, answer, whole_number
+from ebmjax.terminal import Parser, answer, place, whole_number
 
 _PATIENCE = 15.0  # seconds that processes have to end by themselves
 _TAIL = 20  # lines shown of a failed process's output
@@ -223,7 +223,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
   parser.add_argument("--processes", type=whole_number, default=2)
   parser.add_argument("--devices", type=whole_number, help="of each process")
   parser.add_argument("--platform", choices=("auto", "cpu"), default="auto")
-  parser.add_argument("--logs", type=Path, help="folder for the others' output")
+  parser.add_argument("--logs", type=place, help="folder for the others' output")
   arguments = parser.parse_args(argv[:cut])
   if not argv[cut + 1 :]:
     parser.error("nothing to run: give ebmjax.main's arguments after `--`")

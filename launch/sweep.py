@@ -26,7 +26,7 @@ from ebmjax import atomic, cli
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.sweep import settings as sweeping
 from ebmjax.sweep import tables
-from ebmjax.terminal import Parser, answer
+from ebmjax.terminal import Parser, answer, place
 
 if TYPE_CHECKING:
   from ebmjax.sweep.running import Loader
@@ -119,6 +119,13 @@ def _best(rows: list[tables.Row]) -> tables.Row:
       f"{busy} of {len(rows)} settings are being run by another process, so no best is "
       "named; give the same command again when it has finished."
     )
+  failed = sum(row["status"] == "failed" for row in rows)
+  if failed:
+    raise UserError(
+      f"{failed} of {len(rows)} settings failed, for reasons that say nothing of how "
+      "good they are, so no best is named; see the reasons above, and give the same "
+      "command again, or one without them."
+    )
   if best is None:
     raise UserError(
       "no setting has finished, so there is no best; see the reasons above."
@@ -166,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
   told = "training images of each class to hold out (a tenth of the smallest class)"
   add("--validation", type=int, metavar="N", help=told)
   told = "the sweep's folder (runs/NAME-VARIANTS-sweep)"
-  add("--out", type=Path, metavar="DIR", help=told)
+  add("--out", type=place, metavar="DIR", help=told)
   told = "run the best setting, trained on all images, on the test set (DIR/best-test)"
   add("--test", action="store_true", help=told)
   told = "seeds of the test (as many as of each setting)"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ebmjax.cli import default_workdir
+
 README = Path(__file__).parent.parent / "README.md"
 # Every module that shows an example.
 MODULES = sorted(
@@ -40,3 +42,22 @@ def test_every_config_named_in_the_readme_exists():
   files = set(re.findall(r"configs/\w+\.py", README.read_text()))
   assert files
   assert all((README.parent / file).is_file() for file in files)
+
+
+def test_the_readme_s_commands_do_not_ask_for_each_other_s_folders():
+  """`make run` comes first, with the default configuration and nothing else."""
+  blocks = re.findall(r"```\n(.*?)```", README.read_text(), re.DOTALL)
+  commands = re.findall(
+    r"^(?:srun )?python -m ebmjax\.main (.*)$", "".join(blocks), re.M
+  )
+  folders: dict[str, set[str]] = {"runs/permmnist": {"--config=configs/permmnist.py"}}
+  for command in commands:
+    words = command.split()
+    chosen = next(word for word in words if word.startswith("--config="))
+    given = [word for word in words if word.startswith("--workdir=")]
+    place = default_workdir(chosen.removeprefix("--config="))
+    folder = given[0].removeprefix("--workdir=") if given else str(place)
+    if "FILE" not in chosen and folder != "DIR":  # these stand for the reader's own
+      folders.setdefault(folder, set()).add(" ".join(sorted({*words} - {*given})))
+  assert len(folders) > 4
+  assert all(len(several) == 1 for several in folders.values()), folders

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ebmjax import cli, data, main
+from ebmjax.errors import UserError
 from ebmjax.report import plots
 from ebmjax.sweep import settings as sweeping
 from ebmjax.sweep import tables
@@ -240,6 +241,13 @@ def test_the_best_is_the_first_of_the_highest_that_finished():
   assert lines[1].split() == ["*", "2", "30.00", "(n=1)", "1.0"]
 
 
+def test_no_best_is_named_where_a_setting_failed_for_another_reason():
+  """A damaged checkpoint says nothing of how good the setting is; a divergence does."""
+  assert sweep._best([row("1", 10), row("2", 99, "diverged")])["workdir"] == "1"
+  with pytest.raises(UserError, match=r"1 of 2 settings failed.*no best is named"):
+    sweep._best([row("1", 10), row("2", 99, "failed")])
+
+
 def read_sweep(folder: Path) -> dict[str, Any]:
   found: dict[str, Any] = json.loads((folder / "sweep.json").read_text())
   return found
@@ -254,12 +262,12 @@ def test_a_sweep_tells_the_best_and_why_a_setting_failed(done: Done):
   assert [setting["status"] for setting in found["settings"]] == [
     "finished",
     "finished",
-    "failed",
+    "diverged",
   ]
   assert good["mean"] > poor["mean"]
   assert found["best"] == good["workdir"] == "strength=1,learning_rate=0.01"
   assert hopeless["reason"].startswith("the loss of ewc with seed 0 is not finite")
-  assert "3 of 3: learning_rate=0.01, strength=1e+39: failed: the loss" in done.out
+  assert "3 of 3: learning_rate=0.01, strength=1e+39: diverged: the loss" in done.out
   assert "Best by validation: learning_rate=0.01, strength=1: " in done.out
   assert found["test"] is None
   assert not (done.folder / "best-test").exists()
@@ -283,7 +291,7 @@ def test_the_scores_are_those_of_validation_images(done: Done):
   assert [row["mean"] for row in rows[:2]] == [
     str(setting["mean"]) for setting in read_sweep(done.folder)["settings"][:2]
   ]
-  assert rows[2]["mean"] == "" and rows[2]["status"] == "failed"
+  assert rows[2]["mean"] == "" and rows[2]["status"] == "diverged"
 
 
 def files_of(folder: Path) -> dict[Path, int]:
@@ -347,5 +355,5 @@ def test_another_sweep_s_folder_is_refused(done: Done, capsys):
 def test_no_setting_has_finished(done: Done, capsys):
   code, out = run(done.arguments, HOPELESS)
   assert code == 1
-  assert "1 of 1: " in out and "failed" in out
+  assert "1 of 1: " in out and "diverged" in out
   assert "no setting has finished" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 from ebmjax.bench import __main__ as bench
 from ebmjax.report import __main__ as report
 from ebmjax.reproduce import __main__ as reproduce
-from ebmjax.terminal import answer, positive_number, whole_number
+from ebmjax.terminal import answer, place, positive_number, whole_number
 from launch import processes
 
 LAUNCHED = "nothing to run: give ebmjax.main's arguments after `--`"
@@ -45,6 +45,14 @@ def test_numbers_are_read():
   for text in ("inf", "0", "-2", "x"):
     with pytest.raises(argparse.ArgumentTypeError, match="above 0"):
       positive_number(text)
+
+
+def test_a_place_may_begin_at_home(monkeypatch, tmp_path):
+  monkeypatch.setenv("HOME", str(tmp_path))
+  assert place("~/x") == tmp_path / "x"
+  assert str(place("y/~")) == "y/~"
+  with pytest.raises(argparse.ArgumentTypeError, match="nobody's home"):
+    place("~no.such.user/x")
 
 
 def test_an_interruption_says_how_to_go_on(capsys):

@@ -16,7 +16,7 @@ from ebmjax.bench import figure, peer
 from ebmjax.bench.sections import SECTIONS, USUAL, Options
 from ebmjax.errors import UserError
 from ebmjax.report import drawing
-from ebmjax.terminal import Parser, answer, whole_number, writing
+from ebmjax.terminal import Parser, answer, place, whole_number, writing
 
 Figures = dict[str, Any]  # rows by section; environment, failures and how it was asked
 _ROUNDS = {False: 7, True: 2}  # by --quick
@@ -191,9 +191,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     "also writes the figures as JSON, to a new file, after every case; the curves, as\n"
     ".svg and .png, go beside it",
     metavar="FILE",
-    type=Path,
+    type=place,
   )
-  add("--show", "prints the tables of such a file", metavar="FILE", type=Path)
+  add("--show", "prints the tables of such a file", metavar="FILE", type=place)
   return parser.parse_args(arguments)
 
 

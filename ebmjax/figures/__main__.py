@@ -12,7 +12,7 @@ from ebmjax.errors import ConfigError, UserError
 from ebmjax.figures import FIGURES
 from ebmjax.figures.missing import folders_told, runs_of
 from ebmjax.figures.pooling import scan
-from ebmjax.terminal import Parser, answer
+from ebmjax.terminal import Parser, answer, place
 
 
 def main(argv: Sequence[str]) -> int:
@@ -81,9 +81,9 @@ def _parser() -> argparse.ArgumentParser:
   add("names", nargs="*", metavar="NAME", help="the figures to draw")
   folder = "%(default)s"
   told = f"the folder under which the runs' workdirs lie ({folder})"
-  add("--runs", type=Path, default=Path("runs"), metavar="DIR", help=told)
+  add("--runs", type=place, default=Path("runs"), metavar="DIR", help=told)
   told = f"where NAME.svg, NAME.pdf and NAME.png are written ({folder})"
-  add("--out", type=Path, default=Path("figures"), metavar="DIR", help=told)
+  add("--out", type=place, default=Path("figures"), metavar="DIR", help=told)
   told = "takes runs on part of the data, too; the title says so"
   add("--allow_partial", action="store_true", help=told)
   return parser

@@ -15,7 +15,7 @@ from pathlib import Path
 from ebmjax import atomic
 from ebmjax.errors import UserError
 from ebmjax.report import compare, compare_page, page, stored, table
-from ebmjax.terminal import Parser, answer, writing
+from ebmjax.terminal import Parser, answer, place, writing
 
 _EPILOG = """examples:
   python -m ebmjax.report runs/splitmnist
@@ -36,10 +36,11 @@ def _act(given: argparse.Namespace) -> int:
   out = given.out or usual
   if out.suffix not in (".html", ".htm"):
     raise UserError(f"--out={out} is a page; give it a name that ends in .html.")
-  if not alone and stored.holds_run(out.parent):
+  own = alone and out.parent.resolve() == runs[0].path.resolve()
+  if not own and stored.holds_run(out.parent):
     raise UserError(
-      f"--out={out} lies in the folder of a run, whose files the tables beside the "
-      "page could replace; give a page outside of it."
+      f"--out={out} lies in the folder of another run or of one that is compared, "
+      "whose files it could replace; give a page outside of it."
     )
   _write_one(runs[0], out) if alone else _write_comparison(runs, out)
   print(f"Page: {out}")
@@ -56,6 +57,12 @@ def _write_one(run: stored.StoredRun, out: Path) -> None:
 def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
   rows, notes = compare.rows(runs), compare.warnings(runs)
   content = compare_page.render(runs, rows, notes)
+  for table_beside in compare.tables_beside(out):
+    if table_beside.exists() and not out.exists():
+      raise UserError(
+        f"{table_beside} is there without the page {out}, so it is no comparison's "
+        "table; give another page with --out."
+      )
   with writing(out):
     compare.write(out, content, rows, notes)
   print(compare.text(rows, notes))
@@ -69,12 +76,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument(
-    "runs", metavar="RUN", type=Path, nargs="+", help="the folder of a finished run"
+    "runs", metavar="RUN", type=place, nargs="+", help="the folder of a finished run"
   )
   parser.add_argument(
     "--out",
     metavar="FILE",
-    type=Path,
+    type=place,
     help="the page (default: report.html in the run's folder, or compare.html)",
   )
   return parser.parse_args(arguments)

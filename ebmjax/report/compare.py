@@ -195,6 +195,14 @@ def _value(config: Mapping[str, Any], key: str) -> Any:
 
 def write(out: Path, page: str, made: Sequence[Any], notes: Sequence[str]) -> None:
   """Writes the page to `out`, and the table as CSV and JSON beside it."""
-  atomic.write(out.with_suffix(".csv"), to_csv(made))
-  atomic.write(out.with_suffix(".json"), to_json(made, notes))
+  # The page first: tables without it would be taken for another program's.
   atomic.write(out, page)
+  for path, content in zip(
+    tables_beside(out), (to_csv(made), to_json(made, notes)), strict=True
+  ):
+    atomic.write(path, content)
+
+
+def tables_beside(page: Path) -> tuple[Path, Path]:
+  """Returns the files of a page's table."""
+  return page.with_suffix(".csv"), page.with_suffix(".json")

@@ -27,7 +27,7 @@ from ebmjax.reproduce import listing, markdown, store
 from ebmjax.reproduce.cells import Cell, all_cells, tables
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.running import Outcome, Session, Settings, read_ledger
-from ebmjax.terminal import Parser, answer, positive_number, whole_number
+from ebmjax.terminal import Parser, answer, place, positive_number, whole_number
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -129,7 +129,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add(
     "--out",
     metavar="DIR",
-    type=Path,
+    type=place,
     default=Path("figures"),
     help="where figures are written (default: figures)",
   )
@@ -145,19 +145,19 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add(
       f"--{name}",
       metavar="DIR",
-      default="",
+      type=place,
       help=f"the official files of {name} (default: found or downloaded, always whole)",
     )
   add(
     "--pretrained",
     metavar="FILE",
-    default="",
+    type=place,
     help="npz with the weights of CIFAR-100's trunk",
   )
   add(
     "--runs",
     metavar="DIR",
-    type=lambda text: Path(text).resolve(),
+    type=lambda text: place(text).resolve(),
     default=Path("runs/reproduce").resolve(),
     help="where runs are made and looked for (default: runs/reproduce)",
   )
@@ -165,16 +165,16 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add(
     "--collect",
     metavar="DIR",
-    type=Path,
+    type=place,
     help="add the finished runs under DIR to the stored results",
   )
   add(
     "--write",
     metavar="FILE",
-    type=Path,
+    type=place,
     help="rewrite the blocks of measured tables in FILE from the stored results",
   )
-  add("--check", metavar="FILE", type=Path, help="fail where such a block is stale")
+  add("--check", metavar="FILE", type=place, help="fail where such a block is stale")
   return parser.parse_args(arguments)
 
 

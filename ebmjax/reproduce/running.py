@@ -26,8 +26,8 @@ class Settings(NamedTuple):
   """Where runs go and what they are made of."""
 
   runs: Path
-  folders: Mapping[str, str]  # by data set, of the official files; "": look for them
-  pretrained: str = ""  # npz file with the weights of CIFAR-100's trunk
+  folders: Mapping[str, str | Path | None]  # of official files; None: look for them
+  pretrained: str | Path | None = None  # the weights of CIFAR-100's trunk, npz
   full: bool = True  # whether only the full data set will do
   measured: Path = store.MEASURED
 
@@ -169,7 +169,8 @@ class Session:
         _end(child)
     if child.returncode == 0:
       return None
-    return _fault(claim.log, begin, child.returncode)
+    data = commands.load(chosen).data.name
+    return _fault(claim.log, begin, child.returncode, data)
 
 
 def time_left(chosen: str, claim: Claim, each: float) -> float:
@@ -186,11 +187,11 @@ def run_command(chosen: str, claim: Claim, settings: Settings) -> list[str]:
   config = commands.load(chosen)
   flags: dict[str, Any] = {"seed": claim.seeds[0], "seeds": len(claim.seeds)}
   flags |= {"data.require_full": settings.full}
-  if settings.folders.get(config.data.name):
-    place = str(Path(settings.folders[config.data.name]).expanduser().resolve())
-    flags |= {"data.source": "files", "data.dir": place}
-  if config.network.pretrained:
-    flags["network.pretrained"] = str(Path(settings.pretrained).expanduser().resolve())
+  folder = settings.folders.get(config.data.name)
+  if folder:
+    flags |= {"data.source": "files", "data.dir": str(Path(folder).resolve())}
+  if config.network.pretrained and settings.pretrained:
+    flags["network.pretrained"] = str(Path(settings.pretrained).resolve())
   return [
     *(sys.executable, "-m", "ebmjax.main"),
     f"--config={cli.root() / chosen}",
@@ -233,10 +234,14 @@ def _end(child: subprocess.Popen[bytes]) -> None:
   child.wait()
 
 
-def _fault(log: Path, begin: int, code: int) -> str:
+def _fault(log: Path, begin: int, code: int, data: str) -> str:
   """Returns the run's own last sentence, or where to look for more."""
   lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
   said = [line for line in lines if line.startswith("ebmjax: ")]
   if said and code > 0:
-    return said[-1].removeprefix("ebmjax: ")
+    sentence = said[-1].removeprefix("ebmjax: ")
+    # A run names its own keys; here a flag stands for them.
+    return sentence + (
+      f" (Here: --{data}=DIR.)" if "config.data.dir" in sentence else ""
+    )
   return f"the run ended with exit code {code}; its output is in {log}."

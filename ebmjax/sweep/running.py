@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from ebmjax import data, experiment
 from ebmjax.data.held_out import smallest_class
-from ebmjax.errors import BusyError, UserError, WorkdirError
+from ebmjax.errors import BusyError, DivergenceError, UserError, WorkdirError
 from ebmjax.sweep.settings import Setting, told
 from ebmjax.sweep.tables import Row, best_of, line_of
 from ebmjax.types import Dataset
@@ -120,6 +120,8 @@ def _outcome(setting: Setting, folder: Path, load: Loader) -> Row:
     results = experiment.run(setting.config, folder / setting.name, dataset)
   except BusyError as error:
     return row | {"status": "busy", "reason": str(error)}
+  except DivergenceError as error:
+    return row | {"status": "diverged", "reason": str(error)}
   except UserError as error:
     return row | {"status": "failed", "reason": str(error)}
   except JaxRuntimeError as error:  # memory that does not suffice, above all

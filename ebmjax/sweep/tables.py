@@ -7,8 +7,8 @@ from typing import Any
 
 from ebmjax.sweep.settings import short_names, told, written
 
-# values, workdir, status (finished, failed, busy), reason; of a finished one also
-# mean, sem, n, per_seed, seeds, seconds.
+# values, workdir, status (finished, diverged, failed, busy), reason; of a finished one
+# also mean, sem, n, per_seed, seeds, seconds.
 Row = dict[str, Any]
 SCORES = ("mean", "sem", "n", "per_seed", "seconds")
 
@@ -30,8 +30,8 @@ def line_of(row: Row) -> str:
   start = told(row["values"])
   if row["status"] == "busy":
     return f"{start}: passed over, another process is running it."
-  if row["status"] == "failed":
-    return f"{start}: failed: {row['reason']}"
+  if row["status"] != "finished":
+    return f"{start}: {row['status']}: {row['reason']}"
   return f"{start}: {score(row)} % validation accuracy, {row['seconds']:.0f} s"
 
 
