@@ -62,6 +62,11 @@ def _of_network(config: ConfigDict) -> list[Rule]:
       "config.data.augment forbids; set config.data.augment='none'.",
     ),
     (
+      config.network.trunk == "resnet18" and config.network.name != "sbc",
+      "config.network.trunk='resnet18' is a classifier's, not config.network.name="
+      f"{config.network.name!r}'s; use 'sbc' or config.network.trunk='conv4'.",
+    ),
+    (
       config.network.trunk == "flat" and config.network.name == "ebm" and bool(gate),
       f"config.network.trunk='flat' has a gate of its own, in the place of {gate}; "
       "leave the gate's keys at their defaults.",
@@ -182,4 +187,6 @@ def _trunks_for(info: data.DatasetInfo) -> tuple[str, ...]:
   """Returns the trunks whose input an image of this data set can be."""
   if info.generated:
     return ("flat",)
-  return ("conv4", "conv5", "flat") if len(info.image_shape) == 3 else ("none",)
+  return (
+    ("conv4", "conv5", "resnet18", "flat") if len(info.image_shape) == 3 else ("none",)
+  )

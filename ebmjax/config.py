@@ -42,7 +42,8 @@ _STREAM = {
 }
 _NETWORK = {
   "name": "ebm",
-  "trunk": "none",  # conv4: CIFAR-10's, conv5: CIFAR-100's, flat: capacity study
+  # conv4: CIFAR-10's, conv5: CIFAR-100's, resnet18: GSS's there, flat: capacity study
+  "trunk": "none",
   "conv": "batch_statistics",  # what training does to conv5; see networks/trunked
   "conv_form": "auto",  # native on GPU and TPU, blocked on CPU
   "pretrained": "",  # an npz file with the weights of conv5

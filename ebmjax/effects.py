@@ -12,6 +12,7 @@ _UNREAD_BY_TRUNK: dict[str, tuple[str, ...]] = {
   "none": ("conv", "conv_form", "pretrained", "position"),
   "conv4": ("conv", "pretrained", "hidden", "gated_layers"),
   "conv5": ("position",),
+  "resnet18": ("conv", "pretrained", "hidden", "gated_layers"),
   "flat": ("conv", "conv_form", "pretrained"),
 }
 

@@ -220,7 +220,7 @@ def _of_adaptation(config: ConfigDict) -> list[Rule]:
   """Returns the rules of PGMA's generated images and weights."""
   network, adapted = config.network, config.method.adapted
   stored = not data.DATASETS[config.data.name].generated
-  features = 1024 if network.trunk == "conv4" else network.hidden
+  features = {"conv4": 1024, "resnet18": 160}.get(network.trunk, network.hidden)
   return [
     (
       not stored or (network.trunk, network.conv) == ("conv5", "fixed_statistics"),

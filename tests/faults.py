@@ -3,6 +3,7 @@
 from tests.helpers import PERMUTED, ROOT, SPLIT
 
 SMOKE = f"--config={SPLIT}:smoke"
+CIFAR10 = f"--config={ROOT / 'configs' / 'cifar10.py'}"
 CAPACITY = f"--config={ROOT / 'configs' / 'capacity.py'}:smoke"
 
 
@@ -194,6 +195,14 @@ FAULTS = {
   "another class in a batch of one row": (
     keys("stream.setting=boundary_free", "stream.batch_size=1"),
     ["config.negatives='one_of_batch' looks for another class", "to 2 or more."],
+  ),
+  "a classifier's trunk for energies": (
+    [CIFAR10, "--config.network.trunk=resnet18"],
+    ["'resnet18' is a classifier's", "use 'sbc' or config.network.trunk='conv4'."],
+  ),
+  "a source that CIFAR-10's method does not have": (
+    [f"{CIFAR10}:er,sbc,source"],
+    ["the variant source is for gss_greedy here; give both or neither."],
   ),
   "unknown optimiser": (
     keys("optimiser.name=sdg"),

@@ -73,8 +73,13 @@ def test_the_keys_of_a_method_are_those_it_reads(method, consolidate_every):
   assert unread == set(config.method) - read - always
 
 
-@pytest.mark.parametrize("trunk", ["none", "conv4", "conv5"])
-@pytest.mark.parametrize("name", ["ebm", "sbc"])
+@pytest.mark.parametrize(
+  ("trunk", "name"),
+  [
+    *((trunk, name) for trunk in ("none", "conv4", "conv5") for name in ("ebm", "sbc")),
+    ("resnet18", "sbc"),
+  ],
+)
 def test_the_keys_of_a_network_are_those_it_reads(trunk, name):
   config = default()
   # Masks switched on: with them `mask_off` counts, too.

@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import experiment, export
+from ebmjax import cli, experiment, export
 from ebmjax.errors import ConfigError
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk
 from ebmjax.report import plots
+from ebmjax.validation import resolve
 from tests.helpers import ROOT, make_config, read_results
 
 CIFAR10 = str(ROOT / "configs" / "cifar10.py")
@@ -78,6 +79,18 @@ def test_features_of_a_frozen_trunk_can_be_dreamt(variants, data_dir, tmp_path):
   )
   results = experiment.run(config, tmp_path)
   assert results["average_accuracy"]["n"] == 1
+
+
+def test_gss_s_own_protocol_on_cifar10(data_dir, tmp_path):
+  """Its ResNet moves its running statistics, and each image is shown once."""
+  chosen = f"{CIFAR10}:gss_greedy,sbc,source"
+  made = resolve(cli.load(chosen))
+  assert made.stream.iterations * made.stream.batch_size == 10_000
+  assert (made.negatives, made.optimiser.name) == ("all_classes", "sgd")
+  small = {"method__repeats": 1, "method__directions": 1, "method__budget": 8}
+  config = make_config(f"{chosen},smoke", data_dir, **{**TINY, **small})
+  results = experiment.run(config, tmp_path)
+  assert results["facts"]["parameters"] == 1_094_750
 
 
 def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):

@@ -17,13 +17,15 @@ from ebmjax.networks.conv import COMPILER_OPTIONS, is_blocked
 from ebmjax.networks.kept import kept_units, widest
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
 from ebmjax.networks.normalisation import Noise, Normalise, Preparation
+from ebmjax.networks.resnet import FEATURES as RESNET_FEATURES
+from ebmjax.networks.resnet import LinearClassifier, SlimResNet18
 from ebmjax.networks.trunked import with_trunk
 from ebmjax.types import Network, PyTree
 
 NETWORKS = ("ebm", "sbc")
-# none, conv4, conv5: of MNIST, CIFAR-10 and CIFAR-100. flat: none, colour images as one
-# long row; the capacity study's networks.
-TRUNKS = ("none", "conv4", "conv5", "flat")
+# none, conv4, conv5: of MNIST, CIFAR-10 and CIFAR-100. resnet18: of GSS-Greedy's
+# authors on CIFAR-10. flat: none, colour images as one long row; the capacity study's.
+TRUNKS = ("none", "conv4", "conv5", "resnet18", "flat")
 
 __all__ = [
   "NETWORKS",
@@ -61,6 +63,8 @@ def make(
   normalise = normalise or Normalise()
   if config.trunk == "conv4":
     return from_module(_conv4(config, num_classes), input_shape, num_classes, normalise)
+  if config.trunk == "resnet18":
+    return _resnet18(config, num_classes, normalise)
   has_trunk = config.trunk == "conv5" and not caches_features(config)
   inputs = FEATURES if has_trunk else math.prod(normalise.output_shape(input_shape))
   if config.trunk == "flat":
@@ -91,7 +95,8 @@ def caches_features(config: Any) -> bool:
 
 def compiler_options(config: Any) -> dict[str, str] | None:
   """Returns what programs with the network should be compiled with; None: as usual."""
-  convolves = config.trunk in ("conv4", "conv5") and not caches_features(config)
+  trunks = ("conv4", "conv5", "resnet18")
+  convolves = config.trunk in trunks and not caches_features(config)
   mixed = _is_masked(config) or (convolves and is_blocked(config.conv_form))
   return _mixed_kernels() if mixed else None
 
@@ -197,6 +202,17 @@ def _conv4(config: Any, num_classes: int) -> nn.Module:
     conv_form=form,
     init_style=style,
     **_gate(config),
+  )
+
+
+def _resnet18(config: Any, num_classes: int, normalise: Preparation) -> Network:
+  head = LinearClassifier(RESNET_FEATURES, num_classes, config.init)
+  return with_trunk(
+    from_module(head, (RESNET_FEATURES,), num_classes),
+    SlimResNet18(config.conv_form, config.init),
+    normalise,
+    mode="finetune",
+    weights=None,
   )
 
 

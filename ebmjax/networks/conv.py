@@ -31,7 +31,7 @@ COMPILER_OPTIONS = {
 
 
 class Conv(nn.Module):
-  """A 3x3 convolution with bias: [B, H, W, I] -> [B, H', W', features]."""
+  """A 3x3 convolution: [B, H, W, I] -> [B, H', W', features]."""
 
   num_inputs: int
   features: int
@@ -39,6 +39,7 @@ class Conv(nn.Module):
   padding: int = 1
   form: str = "auto"
   init_style: str = "pytorch"
+  use_bias: bool = True
 
   @nn.compact
   def __call__(self, x: Array, pool: bool = False) -> Array:
@@ -46,12 +47,15 @@ class Conv(nn.Module):
     shape = (_SIDE, _SIDE, self.num_inputs, self.features)
     fan_in = _SIDE * _SIDE * self.num_inputs
     kernel = self.param("kernel", initialisers.kernel(self.init_style), shape)
+    out = conv2d(x, kernel, stride=self.stride, padding=self.padding, form=self.form)
+    out = max_pool(out) if pool else out
+    if not self.use_bias:
+      return out
     bias = self.param(
       "bias", initialisers.bias(self.init_style, fan_in), (self.features,)
     )
-    out = conv2d(x, kernel, stride=self.stride, padding=self.padding, form=self.form)
     # A bias moves all four alike, so it can wait until they are one.
-    return _add_bias(max_pool(out) if pool else out, bias)
+    return _add_bias(out, bias)
 
 
 def conv2d(

@@ -3,9 +3,9 @@
 from typing import Any
 
 import jax.numpy as jnp
+from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.cifar100 import NormTrunk
 from ebmjax.networks.normalisation import Preparation
 from ebmjax.types import Network, PyTree
 
@@ -18,13 +18,15 @@ CONV_MODES = ("batch_statistics", "fixed_statistics", "finetune")
 
 def with_trunk(
   head: Network,
-  trunk: NormTrunk,
+  trunk: nn.Module,
   normalise: Preparation,
   *,
   mode: str,
   weights: PyTree | None,
 ) -> Network:
   """Returns the network head(trunk(x), labels) on images [B, 32, 32, 3].
+
+  The trunk is called as trunk(x, batch_statistics) and has norms with running ones.
 
   Frozen weights live in the model state, out of the optimiser's reach, and so do the
   norms' statistics. `weights` are the trunk's variables, or None to draw them. (With

@@ -31,7 +31,7 @@ _CONDITIONINGS = ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm
 _GUESSED: dict[str, tuple[tuple[str, ...], ...]] = {
   "configs/splitmnist.py": (("", "source", "hsu"),),
   "configs/permmnist.py": (("", "source"),),
-  "configs/cifar10.py": (("", *_CONDITIONINGS, "end_fix_softmax"),),
+  "configs/cifar10.py": (("", *_CONDITIONINGS, "end_fix_softmax"), ("", "source")),
   "configs/cifar100.py": (
     ("", *_TASKS),
     ("", "all_of_batch", "all_seen"),
