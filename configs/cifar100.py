@@ -20,6 +20,7 @@ CIFAR-10 and are frozen; give their weights as an npz file:
 | :si,sbc  :lwf,sbc  :mas,sbc    | 9.24, 10.71, 8.44 | 50,000 |
 | :er,sbc  :er (EBM)             | 28.57, 34.07  | 50,000 |
 | :bir,sbc,fixed                 | 21.51 +- 0.25 | 50,000 |
+| :dgr,sbc,source (for a GPU)    |  9.22 +- 0.24 | 50,000 |
 | :boundary_free,online_ewc,sbc (and si, bgd) | 9.57, 10.42, 8.50 | 19,500 |
 
 The released code leaves BatchNorm on batch statistics while it trains, and so do we:
@@ -74,8 +75,8 @@ def get_config(variants: str | None = None) -> ConfigDict:
   return config
 
 
-# From van de Ven et al.'s brain-inspired replay (BI-R, EWC, Online EWC, SI, LwF), Hsu
-# et al. (MAS), Zeno et al. (BGD) and the paper (ER).
+# From van de Ven et al.'s brain-inspired replay (BI-R, DGR, EWC, Online EWC, SI, LwF),
+# Hsu et al. (MAS), Zeno et al. (BGD) and the paper (ER).
 _METHODS: base.Settings = {
   "ewc": {"strength": 1.0, "fisher": "expected", "fisher_samples": 1000},
   "online_ewc": {"strength": 1.0, "fisher": "expected", "fisher_samples": 1000},
@@ -85,6 +86,7 @@ _METHODS: base.Settings = {
   "bgd": {"std_init": 0.015, "step_size": 10.0},
   "er": {"budget": 2000},
   "icarl": {"budget": 2000},
+  "dgr": {"generator_hidden": 2000},
   "bir": {"generator_hidden": 2000, "gate_off": 0.7},
 }
 
@@ -96,3 +98,5 @@ def _source(config: ConfigDict) -> None:
   """The setting that the baselines' published figures come from."""
   config.stream.batch_size = 256
   config.stream.class_order = "random"
+  if config.method.name == "dgr":
+    config.network.conv = "finetune"  # its generator makes images

@@ -201,9 +201,10 @@ def _of_generators(config: ConfigDict) -> list[Rule]:
   method = config.method.name
   return [
     (
-      method == "dgr" and len(data.DATASETS[config.data.name].image_shape) != 2,
-      "config.method.name='dgr' generates grey images, not those of "
-      f"config.data.name={config.data.name!r}; use 'er' there.",
+      method in ("dgr", "pgma") and not _shows_images(config),
+      f"config.method.name={method!r} generates images, and config.data.name="
+      f"{config.data.name!r} with config.network.conv={config.network.conv!r} shows "
+      "the network none; on CIFAR-100 set config.network.conv='finetune'.",
     ),
     (
       method == "bir" and not _has_rows(config.network),
@@ -217,17 +218,10 @@ def _of_generators(config: ConfigDict) -> list[Rule]:
 
 
 def _of_adaptation(config: ConfigDict) -> list[Rule]:
-  """Returns the rules of PGMA's generated images and weights."""
+  """Returns the rules of PGMA's codes and generated weights."""
   network, adapted = config.network, config.method.adapted
-  stored = not data.DATASETS[config.data.name].generated
   features = {"conv4": 1024, "resnet18": 160}.get(network.trunk, network.hidden)
   return [
-    (
-      not stored or (network.trunk, network.conv) == ("conv5", "fixed_statistics"),
-      "config.method.name='pgma' generates images, not those of "
-      f"config.data.name={config.data.name!r} with config.network.conv="
-      f"{network.conv!r}; on CIFAR-100 set config.network.conv='batch_statistics'.",
-    ),
     (
       adapted > features,
       f"config.method.adapted={adapted} is more than the {features} features of the "
@@ -239,6 +233,12 @@ def _of_adaptation(config: ConfigDict) -> list[Rule]:
       "config.stream.batch_size to 2 or more.",
     ),
   ]
+
+
+def _shows_images(config: ConfigDict) -> bool:
+  """Returns whether images reach the network: no features, no numbers of images."""
+  cached = (config.network.trunk, config.network.conv) == ("conv5", "fixed_statistics")
+  return not (cached or data.DATASETS[config.data.name].generated)
 
 
 def _has_rows(network: ConfigDict) -> bool:

@@ -16,6 +16,9 @@ from ebmjax.config import default
 from ebmjax.methods._gradient import all_energies
 from ebmjax.methods.dgr import Dreamer, dgr, dream
 from ebmjax.methods.finetune import finetune
+from ebmjax.networks.cifar100 import NormTrunk
+from ebmjax.networks.conv_vae import ConvVariationalAutoencoder, squared_losses
+from ebmjax.networks.generators import make_generator
 from ebmjax.networks.vae import Code, VariationalAutoencoder, elbo_losses
 from ebmjax.types import Batch, Learner, Network, Problem, num_params
 from tests.two_tasks import (
@@ -31,6 +34,8 @@ from tests.two_tasks import (
 HIDDEN, LATENT = 7, 3
 RATE = 0.1
 VAE = VariationalAutoencoder(PIXELS, HIDDEN, LATENT)
+ROW = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
+GENERATOR = make_generator(ROW, HIDDEN, LATENT)
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
@@ -40,15 +45,14 @@ def make(network_name: str = "sbc", tx: Any = None) -> tuple[Learner, Problem]:
   config.network.update({"name": network_name, "hidden": 5})
   config.method.update({"generator_hidden": HIDDEN, "latent": LATENT})
   network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
-  row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   objective = objectives.make("ce", "all_seen")
-  problem = Problem(network, objective, tx or optax.sgd(RATE), row, 2)
+  problem = Problem(network, objective, tx or optax.sgd(RATE), ROW, 2)
   return dgr(problem, config.method), problem
 
 
 @cache
 def compiled_dream(network: Network) -> Any:
-  return jax.jit(partial(dream, VAE, network))
+  return jax.jit(partial(dream, GENERATOR, network))
 
 
 def dreams(problem: Problem, state: Any, key: jax.Array, batch: Batch) -> Drawn:
@@ -75,6 +79,49 @@ def test_the_generator_of_split_mnist_has_the_published_layers():
   shapes = jnp.zeros((1, 784)), jnp.zeros((1, 100))
   params = jax.eval_shape(vae.init, jax.random.key(0), *shapes)
   assert num_params(params) == sum(sides) + code + output
+
+
+def test_the_generator_of_colours_mirrors_the_trunk():
+  """1024-2000-2000, a code of 100, back to 256 channels of 2x2, doubled four times."""
+  trunk = jax.eval_shape(NormTrunk().init, jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
+  inner = (1024 * 2000 + 2000) + (2000 * 2000 + 2000)
+  code = (2000 * 100 + 100) + 2000 * 100
+  outer = (100 * 2000 + 2000) + (2000 * 2000 + 2000) + (2000 * 1024 + 1024)
+  doubled = ((256, 128), (128, 64), (64, 32), (32, 16))
+  doubling = sum(16 * i * o + o + 2 * o for i, o in doubled)  # with their norms
+  image = 9 * 16 * 3 + 3
+  vae = ConvVariationalAutoencoder(2000, 100)
+  shapes = jnp.zeros((1, 32, 32, 3)), jnp.zeros((1, 100))
+  made = jax.eval_shape(vae.init, jax.random.key(0), *shapes)
+  total = num_params(trunk["params"]) + inner + code + outer + doubling + image
+  assert num_params(made["params"]) == total
+
+
+def test_the_bound_of_colours_is_a_squared_error_and_the_codes_divergence():
+  rng = np.random.default_rng(0)
+  x, made = rng.normal(size=(2, 5, 4, 4, 3))
+  mean, log_variance = rng.normal(size=(2, 5, LATENT))
+  variance = np.exp(log_variance)
+  divergence = 0.5 * (mean**2 + variance - 1 - np.log(variance)).sum(axis=1)
+  error = 0.5 * ((x - made) ** 2).sum(axis=(1, 2, 3))
+  code = Code(jnp.asarray(mean), jnp.asarray(log_variance))
+  got = squared_losses(jnp.asarray(x), jnp.asarray(made), code)
+  np.testing.assert_allclose(got, (error + divergence) / 48, rtol=1e-5)
+
+
+def test_colours_come_back_as_they_are_stored_and_statistics_move():
+  row = jax.ShapeDtypeStruct((32, 32, 3), jnp.uint8)
+  generator = make_generator(row, HIDDEN, LATENT)
+  variables = jax.jit(generator.init)(jax.random.key(0))
+  z = jax.random.normal(jax.random.key(1), (2, LATENT))
+  x = jax.jit(generator.decode)(variables, z)
+  assert x.shape == (2, 32, 32, 3) and x.dtype == jnp.uint8
+  assert 100 < float(x.mean()) < 156  # around the centre, before any training
+  losses, moved = jax.jit(generator.losses)(variables, x, z)
+  assert losses.shape == (2,) and (losses > 0).all()
+  chex.assert_trees_all_equal(moved["params"], variables["params"])
+  pairs = (jax.tree.leaves(v["batch_stats"]) for v in (variables, moved))
+  assert all((one != other).any() for one, other in zip(*pairs, strict=True))
 
 
 def test_the_first_task_is_plain_training():
@@ -127,7 +174,7 @@ def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
   def generator_loss(generator: Any) -> jax.Array:
     pixels = x.astype(jnp.float32) / 255
     noise = jax.random.normal(generator_key, (2 * SIZE, LATENT))
-    found: Any = VAE.apply(generator, pixels, noise)
+    found: Any = VAE.apply({"params": generator}, pixels, noise)
     return weighted(elbo_losses(pixels, *found))
 
   for loss, part in ((solver_loss, "network"), (generator_loss, "generator")):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from ebmjax import cli, experiment, export
 from ebmjax.errors import ConfigError
+from ebmjax.machine import make_learner
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk
 from ebmjax.report import plots
 from ebmjax.validation import resolve
@@ -79,6 +81,30 @@ def test_features_of_a_frozen_trunk_can_be_dreamt(variants, data_dir, tmp_path):
   )
   results = experiment.run(config, tmp_path)
   assert results["average_accuracy"]["n"] == 1
+
+
+@pytest.mark.parametrize(
+  ("file", "variants"), [(CIFAR10, "dgr,sbc"), (CIFAR100, "dgr,sbc,source")]
+)
+def test_colours_can_be_dreamt(file, variants, data_dir, tmp_path):
+  config = make_config(f"{file}:{variants},smoke", data_dir, **TINY)
+  if file == CIFAR100:
+    config.network.pretrained = str(data_dir / "trunk.npz")
+  results = experiment.run(config, tmp_path)
+  assert results["average_accuracy"]["n"] == 1
+
+
+def test_a_generator_of_colours_starts_as_the_network_s_trunk(data_dir):
+  config = cli.load(f"{CIFAR100}:dgr,sbc,source,smoke")
+  config.network.pretrained = str(data_dir / "trunk.npz")
+  row = jax.ShapeDtypeStruct((32, 32, 3), jnp.uint8)
+  classes = np.eye(2, 4, dtype=bool)
+  learner = make_learner(resolve(config), row, classes, jax.random.key(0)[None])
+  state = jax.jit(learner.init)(jax.random.key(0))
+  weights = load_trunk(data_dir / "trunk.npz")
+  chex.assert_trees_all_equal(state.generator["params"]["trunk"], weights["params"])
+  own = state.generator["batch_stats"]["trunk"]
+  chex.assert_trees_all_equal(own, weights["batch_stats"])
 
 
 def test_gss_s_own_protocol_on_cifar10(data_dir, tmp_path):

@@ -8,18 +8,20 @@ labels, y~ = argmin of E_old(x~, y) over the classes it had seen. Then, at task 
     L = 1/t L(x, y) + (1 - 1/t) L(x~, y~)        of the network,
     V = 1/t ELBO(x) + (1 - 1/t) ELBO(x~)         of the generator,
 
-each mean over its rows, and each with an optimiser of its own. The objective is the
+each mean over its rows, and each with an optimiser of its own. Grey images come as rows
+of pixels from dense layers, colours from convolutions that start as the network's trunk
+where it has the same (CIFAR-100's). The objective is the
 given one, so that energy networks can dream, too: what it draws of a task's classes is
 drawn of all classes seen so far, what it draws of the batch's labels of both halves'.
 At a boundary both are copied. The first task is plain training.
 
-Deviation: dreamt pixels are rounded to whole numbers of 255, as stored images are.
+Deviation: dreamt pixels are rounded to whole numbers of 255, as stored images are. Of
+colours the generator's are centred at 1/2 and scaled by 1/4 in every channel.
 
 State: the network's with its optimiser's, the generator's with its own, a copy of both
 networks, and the classes [C] that the copy had seen.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -30,7 +32,7 @@ from jax import Array
 from ebmjax.buffers import Drawn
 from ebmjax.methods._gradient import GradientState, all_energies
 from ebmjax.methods._replay import joint, row_weights, weighted_learner
-from ebmjax.networks.vae import VariationalAutoencoder, elbo_losses
+from ebmjax.networks.generators import Generator, make_generator
 from ebmjax.prediction import predict
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
@@ -42,7 +44,7 @@ class Dreamer(NamedTuple):
 
   params: PyTree
   model_state: PyTree
-  generator: PyTree
+  generator: PyTree  # its variables
   classes: Array  # [C] bool, seen until then; none during the first task
 
 
@@ -50,56 +52,57 @@ class GenerativeState(NamedTuple):
   """The network in training, the generator in training, and both as they were."""
 
   solver: GradientState
-  generator: PyTree
+  generator: PyTree  # its variables
   generator_opt_state: optax.OptState
   old: Dreamer
 
   @property
   def params(self) -> PyTree:
     """Returns all that is trained."""
-    return {"network": self.solver.params, "generator": self.generator}
+    return {"network": self.solver.params, "generator": self.generator["params"]}
 
 
 def dgr(problem: Problem, config: Any) -> Learner:
-  """Returns deep generative replay of images that are rows of grey pixels."""
+  """Returns deep generative replay of images."""
   network, tx = problem.network, problem.tx
   solver = weighted_learner(problem)
-  pixels = math.prod(problem.row.shape)
-  vae = VariationalAutoencoder(pixels, config.generator_hidden, config.latent)
+  generator = make_generator(problem.row, config.generator_hidden, config.latent)
 
   def init(key: Array) -> GenerativeState:
     generator_key = jax.random.fold_in(key, _GENERATOR)
     first = solver.init(key)  # the very key: weights may be known by it
-    shapes = (jnp.zeros((1, pixels)), jnp.zeros((1, config.latent)))
-    generator = vae.init(generator_key, *shapes)
+    variables = _from_trunk(generator.init(generator_key), first)
     nothing = jnp.zeros(network.num_classes, bool)
-    old = Dreamer(first.params, first.model_state, generator, nothing)
-    return GenerativeState(first, generator, tx.init(generator), old)
+    old = Dreamer(first.params, first.model_state, variables, nothing)
+    return GenerativeState(first, variables, tx.init(variables["params"]), old)
 
   def train_generator(
     state: GenerativeState, key: Array, rows: Batch, weights: Array
   ) -> tuple[PyTree, optax.OptState]:
-    x = rows.x.reshape(-1, pixels).astype(jnp.float32) / 255
-    noise = jax.random.normal(key, (x.shape[0], config.latent))
+    noise = jax.random.normal(key, (rows.y.shape[0], config.latent))
+    variables = state.generator
 
-    def loss(generator: PyTree) -> Array:
-      found: Any = vae.apply(generator, x, noise)
-      return jnp.sum(weights * elbo_losses(x, *found))
+    def loss(params: PyTree) -> tuple[Array, PyTree]:
+      losses, moved = generator.losses(variables | {"params": params}, rows.x, noise)
+      return jnp.sum(weights * losses), moved
 
-    gradient = jax.grad(loss)(state.generator)
-    updates, opt_state = tx.update(gradient, state.generator_opt_state, state.generator)
-    return optax.apply_updates(state.generator, updates), opt_state
+    gradient, moved = jax.grad(loss, has_aux=True)(variables["params"])
+    updates, opt_state = tx.update(
+      gradient, state.generator_opt_state, variables["params"]
+    )
+    params = optax.apply_updates(variables["params"], updates)
+    return moved | {"params": params}, opt_state
 
   def step(
     state: GenerativeState, key: Array, batch: Batch
   ) -> tuple[GenerativeState, dict[str, Array]]:
     dream_key, solver_key, generator_key = jax.random.split(key, 3)
-    drawn = dream(vae, network, state.old, dream_key, batch)
+    drawn = dream(generator, network, state.old, dream_key, batch)
     rows = joint(batch, drawn)
     weights = row_weights("by_task", drawn.valid, batch.task[0] + 1)
     new, metrics = solver.step(state.solver._replace(own=weights), solver_key, rows)
-    generator = train_generator(state, generator_key, rows, weights)
-    return GenerativeState(new._replace(own=()), *generator, state.old), metrics
+    trained = train_generator(state, generator_key, rows, weights)
+    return GenerativeState(new._replace(own=()), *trained, state.old), metrics
 
   def consolidate(
     state: GenerativeState, key: Array, view: TaskView
@@ -115,17 +118,29 @@ def dgr(problem: Problem, config: Any) -> Learner:
   return Learner(init, step, consolidate, energies)
 
 
+def _from_trunk(variables: PyTree, first: GradientState) -> PyTree:
+  """Returns a generator's variables, its trunk that of a network which has the same."""
+  mine, theirs = (p.get("trunk") for p in (variables["params"], first.params))
+  if mine is None or _shapes(mine) != _shapes(theirs):
+    return variables
+  trained = variables["params"] | {"trunk": theirs}
+  moved = variables["batch_stats"] | {"trunk": first.model_state["batch_stats"]}
+  return {"params": trained, "batch_stats": moved}
+
+
+def _shapes(tree: PyTree) -> PyTree:
+  return jax.tree.map(jnp.shape, tree)
+
+
 def dream(
-  vae: VariationalAutoencoder, network: Network, old: Dreamer, key: Array, batch: Batch
+  generator: Generator, network: Network, old: Dreamer, key: Array, batch: Batch
 ) -> Drawn:
   """Returns as many rows as the batch has, labelled by the old network.
 
   None of them is valid while there is no old network.
   """
-  z = jax.random.normal(key, (batch.y.shape[0], vae.latent))
-  logits: Any = vae.apply(old.generator, z, method="decode")
-  shades = jnp.round(255 * jax.nn.sigmoid(logits))
-  x = shades.reshape(batch.x.shape).astype(batch.x.dtype)
+  z = jax.random.normal(key, (batch.y.shape[0], generator.latent))
+  x = generator.decode(old.generator, z)
   answers = all_energies(network, old.params, old.model_state, x)
   y = predict(answers, old.classes)
   valid = jnp.full(y.shape, jnp.any(old.classes))

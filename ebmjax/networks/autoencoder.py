@@ -13,6 +13,7 @@ from flax import linen as nn
 from jax import Array
 
 from ebmjax.networks.conv import product_of_patches
+from ebmjax.networks.initialisers import Initialiser
 
 GENERATORS = ("dense", "conv")
 _SIDE = 4  # of a strided kernel
@@ -116,12 +117,13 @@ class Strided(nn.Module):
   features: int
   stride: int = 2
   back: bool = False
+  kernel_init: Initialiser = _SMALL
 
   @nn.compact
   def __call__(self, x: Array) -> Array:
     ends = (x.shape[-1], self.features)
     shape = (_SIDE, _SIDE, *(ends[::-1] if self.back else ends))
-    kernel = self.param("kernel", _SMALL, shape)
+    kernel = self.param("kernel", self.kernel_init, shape)
     bias = self.param("bias", nn.initializers.zeros, (self.features,))
     out = (convolve_back if self.back else convolve)(x, kernel, self.stride)
     return out + bias[None, None, None, :]

@@ -21,6 +21,11 @@ class Code(NamedTuple):
     """Returns the codes [B, Z] that noise [B, Z] of N(0, 1) stands for."""
     return self.mean + jnp.exp(self.log_variance / 2) * noise
 
+  def divergence(self) -> Array:
+    """Returns [B]: how far each distribution is from N(0, I)."""
+    spread = jnp.exp(self.log_variance) - 1 - self.log_variance
+    return jnp.sum(self.mean**2 + spread, axis=1) / 2
+
 
 class Coder(nn.Module):
   """From the features of a row to the distribution of its code."""
@@ -85,6 +90,4 @@ def elbo_losses(x: Array, logits: Array, code: Code) -> Array:
   divided by the number of pixels.
   """
   likelihood = jnp.mean(optax.sigmoid_binary_cross_entropy(logits, x), axis=1)
-  spread = jnp.exp(code.log_variance) - 1 - code.log_variance
-  divergence = jnp.sum(code.mean**2 + spread, axis=1) / 2
-  return likelihood + divergence / x.shape[1]
+  return likelihood + code.divergence() / x.shape[1]

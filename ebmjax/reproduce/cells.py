@@ -106,7 +106,7 @@ def _variants(published: dict[str, Any]) -> list[str]:
     names.append(f"tasks{published['num_tasks']}")
   names += _NEGATIVES.get(published.get("negatives", ""), ())
   names += _ARCHITECTURES.get(published.get("architecture", ""), ())
-  names += ["fixed"] if dataset == "cifar100" else []
+  names += ["fixed"] if dataset == "cifar100" and method != "dgr" else []
   return names + (["source"] if protocols.has_own(published) else [])
 
 

@@ -47,7 +47,7 @@ _GUESSED: dict[str, tuple[tuple[str, ...], ...]] = {
 def load(chosen: str) -> ConfigDict:
   """Returns the resolved configuration of FILE[:variants], a file of ours."""
   config = cli.load(str(cli.root() / chosen))
-  if config.network.trunk == "conv5" and config.network.conv != "finetune":
+  if config.data.name == "cifar100":
     config.network.pretrained = WEIGHTS
   return resolve(config)
 

@@ -1,0 +1,68 @@
+"""A variational autoencoder of colour images: CIFAR-100's trunk, and its mirror."""
+
+import jax.numpy as jnp
+from flax import linen as nn
+from jax import Array
+
+from ebmjax.networks.autoencoder import Strided
+from ebmjax.networks.cifar100 import CHANNELS, FEATURES, NormTrunk
+from ebmjax.networks.conv import Conv
+from ebmjax.networks.initialisers import dense, kernel
+from ebmjax.networks.vae import Code, Coder
+
+_SIDE = 2  # of the trunk's last images
+
+
+class ConvVariationalAutoencoder(nn.Module):
+  """Images [B, 32, 32, 3] through the trunk and two dense layers to a code, and back.
+
+  The way back doubles the image four times; BatchNorm and ReLU after each, neither
+  after the last convolution. In training the norms use the batch's statistics and move
+  their running ones.
+  """
+
+  hidden: int
+  latent: int
+
+  def setup(self) -> None:
+    self.trunk = NormTrunk()
+    self.inner = [dense(self.hidden, n, "pytorch") for n in (FEATURES, self.hidden)]
+    self.coder = Coder(self.latent)
+    sizes = (self.latent, self.hidden, self.hidden)
+    widths = (self.hidden, self.hidden, FEATURES)
+    self.outer = [
+      dense(width, n, "pytorch") for width, n in zip(widths, sizes, strict=True)
+    ]
+    smaller = CHANNELS[-2::-1]
+    self.doubling = [
+      Strided(channels, back=True, kernel_init=kernel("pytorch"))
+      for channels in smaller
+    ]
+    self.norms = [nn.BatchNorm(momentum=0.9, epsilon=1e-5) for _ in smaller]
+    self.image = Conv(CHANNELS[0], 3)
+
+  def __call__(self, x: Array, noise: Array, train: bool = False) -> tuple[Array, Code]:
+    """Returns images as they come back of x [B, 32, 32, 3], and the codes."""
+    x = self.trunk(x, train)
+    for layer in self.inner:
+      x = nn.relu(layer(x))
+    code = self.coder(x)
+    return self.decode(code.at(noise), train), code
+
+  def decode(self, z: Array, train: bool = False) -> Array:
+    """Returns images [B, 32, 32, 3] of codes z [B, Z]."""
+    for layer in self.outer:
+      z = nn.relu(layer(z))
+    x = z.reshape(-1, _SIDE, _SIDE, CHANNELS[-1])
+    for double, norm in zip(self.doubling, self.norms, strict=True):
+      x = nn.relu(norm(double(x), use_running_average=not train))
+    return self.image(x)
+
+
+def squared_losses(x: Array, made: Array, code: Code) -> Array:
+  """Returns [B]: minus the evidence bound of images x [B, ...], over their numbers P.
+
+  Half the mean squared error, and the codes' divergence from N(0, I) divided by P.
+  """
+  error = jnp.mean((x - made).reshape(x.shape[0], -1) ** 2, axis=1) / 2
+  return error + code.divergence() / x[0].size
