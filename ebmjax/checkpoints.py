@@ -9,7 +9,8 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ class Checkpoints:
     processes all must call it, with the same arrays; the first one writes.
     """
     try:
-      written = self._keeper.save(step, states, force=True)
+      with _quiet():
+        written = self._keeper.save(step, states, force=True)
       if written and processes.is_first():
         folder = self._directory / str(step)
         manifest = {"leaves": leaves(states), "files": _sums(folder)}
@@ -108,8 +110,13 @@ class Checkpoints:
   def __enter__(self) -> "Checkpoints":
     return self
 
-  def __exit__(self, *exception: object) -> None:
-    self.close()
+  def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    if kind is None:
+      self.close()
+      return
+    # Orbax would raise again what its disk refused, in place of our sentence on it.
+    with _quiet(), suppress(Exception):
+      self.close()
 
 
 def leaves(tree: PyTree) -> str:
@@ -118,6 +125,18 @@ def leaves(tree: PyTree) -> str:
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
     found.update(f"{jax.tree_util.keystr(path)} {leaf.dtype} {leaf.shape};".encode())
   return found.hexdigest()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+  """Hides what orbax logs of a failure: it raises the same, and we tell that."""
+  log = logging.getLogger("absl")
+  level = log.level
+  log.setLevel(logging.CRITICAL)
+  try:
+    yield
+  finally:
+    log.setLevel(level)
 
 
 def _set_damaged_aside(directory: Path) -> None:
