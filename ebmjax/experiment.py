@@ -151,6 +151,7 @@ class _Loop:
         self._record_accuracy(stop, found)
     if stop.step > 0:
       with self._watch("saving"):
+        self._board.flush()
         self._keeper.save(stop.step, self._machine.saved(), self._watch.spent())
 
   def _record_losses(self, step: int, means: np.ndarray) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from ebmjax.checkpoints import Checkpoints
 from ebmjax.errors import CheckpointError
+from ebmjax.report import Board
 
 
 @contextmanager
@@ -39,3 +40,21 @@ def test_a_checkpoint_that_orbax_cannot_write(tmp_path: Path, caplog):
     restored = keeper.restore(small)
   assert restored is not None
   assert restored[0] == 1
+
+
+def test_curves_that_cannot_be_written_are_told_to_the_caller(tmp_path: Path):
+  """From a thread of its own the error would be lost, and the run would wait."""
+  with (
+    no_file_beyond(5_000),
+    pytest.raises(OSError, match="File too large"),
+    Board(tmp_path) as board,
+  ):
+    for step in range(8):  # fewer than a queue would hold: the test must not hang
+      board.scalars(step, {"x" * 10_000: 1.0})
+    pytest.fail("the board took all points")
+
+
+def test_an_error_on_its_way_is_not_replaced_by_the_board_s(tmp_path: Path):
+  with pytest.raises(KeyError), no_file_beyond(0), Board(tmp_path / "board") as board:
+    board.scalars(1, {"loss": 1.0})
+    raise KeyError("stop")

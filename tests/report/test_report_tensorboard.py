@@ -81,6 +81,15 @@ def test_close_twice_and_write_after(tmp_path):
     board.scalars(4, {"loss": 1.0})
 
 
+def test_flushed_points_are_there_while_it_is_open(tmp_path):
+  """A run killed after its checkpoint does not make them again."""
+  with Board(tmp_path) as board:
+    board.scalars(1, {"loss": 2.0})
+    board.flush()
+    (path,) = tmp_path.iterdir()
+    assert points(read_events(path)) == [("loss", 1, 2.0)]
+
+
 def test_error_inside_still_writes(tmp_path):
   with pytest.raises(KeyError), Board(tmp_path) as board:
     board.scalars(1, {"loss": 2.0})
