@@ -129,14 +129,15 @@ def leaves(tree: PyTree) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-  """Hides what orbax logs of a failure: it raises the same, and we tell that."""
+  """Hides what orbax logs of a failure: it raises the same, and we tell that.
+
+  Afterwards too, if there was one, for other threads of orbax's still complain then.
+  """
   log = logging.getLogger("absl")
   level = log.level
   log.setLevel(logging.CRITICAL)
-  try:
-    yield
-  finally:
-    log.setLevel(level)
+  yield
+  log.setLevel(level)
 
 
 def _set_damaged_aside(directory: Path) -> None:

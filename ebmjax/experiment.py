@@ -10,7 +10,16 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import data, environment, memory, networks, processes, runner, streams
+from ebmjax import (
+  data,
+  environment,
+  failures,
+  memory,
+  networks,
+  processes,
+  runner,
+  streams,
+)
 from ebmjax import report as reporting
 from ebmjax.checkpoints import Checkpoints
 from ebmjax.config import PLACES, flat_keys
@@ -60,13 +69,21 @@ def run(
     _require_same_data(facts)
     facts = processes.from_first(lambda: folder.settle(facts))
     setup = make_setup(config, dataset, facts["driver"])
-    folder.begin(config, facts)
-    _announce(setup, facts)
-    timing = _Loop(setup, folder, workdir, started).run()
-    facts = facts | describe_parts(setup) | memory.describe(setup) | timing
-    results = _report(setup, folder, facts) if processes.is_first() else {}
-    processes.wait_for_first()
-    return results
+    with failures.writing(workdir):
+      return _train(setup, folder, workdir, facts, started)
+
+
+def _train(
+  setup: Setup, folder: Workdir, workdir: Path, facts: dict[str, Any], started: float
+) -> dict[str, Any]:
+  """Returns the results, after everything that a run writes to its folder."""
+  folder.begin(setup.config, facts)
+  _announce(setup, facts)
+  timing = _Loop(setup, folder, workdir, started).run()
+  facts = facts | describe_parts(setup) | memory.describe(setup) | timing
+  results = _report(setup, folder, facts) if processes.is_first() else {}
+  processes.wait_for_first()
+  return results
 
 
 def _report(setup: Setup, folder: Workdir, facts: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +207,8 @@ def _require_shared(workdir: Path) -> None:
   """Refuses a workdir that some process does not see; all take part in checkpoints."""
   if not processes.several():
     return
-  word = processes.from_first(Workdir(workdir).sign)
+  with failures.writing(workdir):
+    word = processes.from_first(Workdir(workdir).sign)
   if not processes.is_first() and not Workdir(workdir).is_signed(word):
     raise WorkdirError(
       f"the workdir {workdir} of process 0 is not the one that another process sees; "

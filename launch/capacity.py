@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from ebmjax import atomic, cli
+from ebmjax import atomic, cli, failures
 from ebmjax.errors import ConfigError
 from ebmjax.figures import capacity as curves
 from ebmjax.figures.capacity import MODELS, NETWORKS
@@ -82,10 +82,12 @@ def study(points: Sequence[Point], folder: Path) -> Path:
 def write(folder: Path, found: Sequence[dict[str, Any]]) -> None:
   """Writes what was found, a mapping a point, as tables and figures."""
   figure = curves.curves(found)
-  atomic.write(folder / "capacity.csv", _csv(found))
-  atomic.write(folder / "capacity.json", json.dumps({"points": found}, indent=2) + "\n")
-  atomic.write(folder / "capacity.svg", drawing.svg(figure))
-  atomic.write(folder / "capacity.png", drawing.png(figure))
+  text = json.dumps({"points": found}, indent=2)
+  with failures.writing(folder):
+    atomic.write(folder / "capacity.csv", _csv(found))
+    atomic.write(folder / "capacity.json", f"{text}\n")
+    atomic.write(folder / "capacity.svg", drawing.svg(figure))
+    atomic.write(folder / "capacity.png", drawing.png(figure))
 
 
 def _told(found: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ebmjax import atomic, cli
+from ebmjax import atomic, cli, failures
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.sweep import settings as sweeping
 from ebmjax.sweep import tables
@@ -66,8 +66,9 @@ def _sweep(arguments: argparse.Namespace, rest: list[str]) -> None:
   def write(rows: list[tables.Row], test: dict[str, Any] | None = None) -> None:
     best = tables.best_of(rows)
     content = found | {"settings": rows, "best": best and best["workdir"], "test": test}
-    atomic.write(folder / "sweep.csv", tables.csv_text(rows))
-    atomic.write(folder / "sweep.json", json.dumps(content, indent=2) + "\n")
+    with failures.writing(folder):
+      atomic.write(folder / "sweep.csv", tables.csv_text(rows))
+      atomic.write(folder / "sweep.json", json.dumps(content, indent=2) + "\n")
 
   rows = running.run_all(settings, folder, load, write)
   print(f"\n{tables.table(rows)}\n")

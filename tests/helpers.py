@@ -1,5 +1,6 @@
 """What the tests of whole runs share: a synthetic set, shrunken configurations."""
 
+import errno
 import json
 import os
 import sys
@@ -95,6 +96,14 @@ def assert_same_bits(tree: Any, other: Any) -> None:
     a, b = np.asarray(a), np.asarray(b)
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
     assert a.tobytes() == b.tobytes()
+
+
+class FullDisk:
+  """Stands in for `ebmjax.atomic` on a disk without room."""
+
+  @staticmethod
+  def write(path: Path, content: bytes | str) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def tiny_training(steps: int) -> Training:

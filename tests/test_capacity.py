@@ -13,7 +13,7 @@ from ebmjax import data, experiment, main
 from ebmjax.figures import capacity as curves
 from ebmjax.report import paper, plots
 from launch import capacity
-from tests.helpers import ROOT, make_config, read_results
+from tests.helpers import ROOT, FullDisk, make_config, read_results
 
 CONFIG = str(ROOT / "configs" / "capacity.py")
 TINY = ["--config.network.hidden=8", "--config.stream.iterations=4"]
@@ -104,6 +104,17 @@ def test_fault_is_told_in_one_sentence(arguments, told, tmp_path: Path, capsys):
   assert told in line
   assert printed.out == ""
   assert not folder.exists()
+
+
+def test_tables_that_cannot_be_written_are_told(tmp_path: Path, monkeypatch, capsys):
+  monkeypatch.setattr(capacity.curves, "curves", lambda found: None)
+  monkeypatch.setattr(capacity, "atomic", FullDisk)
+  arguments = ["--images", "100", "--networks", "sbc", "--models", "small"]
+  assert command(tmp_path, *arguments) == 1
+  assert capsys.readouterr().err.splitlines()[-1] == (
+    f"capacity: {tmp_path} cannot be written (No space left on device); make room, and "
+    "the same command goes on from the last checkpoint."
+  )
 
 
 def test_help_names_every_flag(capsys):

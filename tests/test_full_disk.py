@@ -8,9 +8,19 @@ from pathlib import Path
 import jax
 import pytest
 
+from ebmjax import experiment, main, workdir
 from ebmjax.checkpoints import Checkpoints
 from ebmjax.errors import CheckpointError
-from ebmjax.report import Board
+from ebmjax.report import Board, files, plots
+from ebmjax.workdir import Workdir
+from launch import sweep
+from tests.helpers import SPLIT, FullDisk, make_config, overrides, write_idx
+
+SBC = f"{SPLIT}:smoke,sbc"
+TOLD = "cannot be written (No space left on device); make room, and the same command "
+TOLD += "goes on from the last checkpoint."
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @contextmanager
@@ -58,3 +68,75 @@ def test_an_error_on_its_way_is_not_replaced_by_the_board_s(tmp_path: Path):
   with pytest.raises(KeyError), no_file_beyond(0), Board(tmp_path / "board") as board:
     board.scalars(1, {"loss": 1.0})
     raise KeyError("stop")
+
+
+def full(*_: object) -> None:
+  FullDisk.write(Path(), "")
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path, monkeypatch) -> Path:
+  """Returns a folder of images; figures are left out, and compiled programs."""
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
+  return write_idx(tmp_path / "data")
+
+
+def test_a_run_without_room_is_told_and_goes_on_with_it(data_dir, tmp_path, capsys):
+  """Whatever it was writing: configuration, evaluations or results."""
+  places = (
+    (workdir, "atomic", FullDisk),
+    (Workdir, "add_evaluation", full),
+    (files, "atomic", FullDisk),
+  )
+  run = tmp_path / "run"
+  arguments = [f"--config={SBC}", *overrides(data_dir), f"--workdir={run}"]
+  for module, name, stand_in in places:
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(module, name, stand_in)
+      assert main.main(["ebmjax", *arguments]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"ebmjax: {run} {TOLD}"
+  assert main.main(["ebmjax", *arguments]) == 0
+
+
+def test_a_closed_pipe_is_not_taken_for_a_disk(data_dir, tmp_path, monkeypatch):
+  def closed(*_: object) -> None:
+    raise BrokenPipeError
+
+  monkeypatch.setattr(Workdir, "add_evaluation", closed)
+  with pytest.raises(BrokenPipeError):
+    experiment.run(make_config(SBC, data_dir), tmp_path / "run")
+
+
+def test_a_checkpoint_of_a_run_that_orbax_cannot_write(data_dir, tmp_path, monkeypatch):
+  save = Checkpoints.save
+
+  def without_room(*given):
+    with no_file_beyond(20_000):
+      save(*given)
+
+  monkeypatch.setattr(Checkpoints, "save", without_room)
+  with pytest.raises(CheckpointError, match="was not written to"):
+    experiment.run(make_config(SBC, data_dir), tmp_path / "run")
+
+
+def test_a_sweep_goes_on_after_a_run_without_room(
+  data_dir, tmp_path, monkeypatch, capsys
+):
+  add, calls = Workdir.add_evaluation, []
+
+  def full_at_first(*given):
+    calls.append(given)
+    full() if len(calls) == 1 else add(*given)
+
+  monkeypatch.setattr(Workdir, "add_evaluation", full_at_first)
+  out = tmp_path / "out"
+  arguments = [f"--config={SBC}", *overrides(data_dir), f"--out={out}"]
+  arguments += ["--grid=config.optimiser.learning_rate=1e-3,1e-4"]
+  assert sweep.main(["sweep", *arguments]) == 0
+  printed = capsys.readouterr()
+  assert TOLD in printed.out
+  assert "Best by validation: " in printed.out
+  monkeypatch.setattr(sweep, "atomic", FullDisk)
+  assert sweep.main(["sweep", *arguments]) == 1
+  assert capsys.readouterr().err.splitlines()[-1] == f"sweep: {out} {TOLD}"

@@ -217,6 +217,18 @@ def test_nothing_is_started_that_cannot_end(base, tmp_path: Path):
   assert not (tmp_path / "runs").exists()
 
 
+def test_a_log_that_cannot_be_written_does_not_stop_the_rest(base):
+  cells, settings = [make_cell(base, "plain")], make_settings(base, "no_log")
+  name = commands.short_name(cells[0].chosen)
+  log = settings.runs / name / "seeds_0-0.log"
+  log.mkdir(parents=True)  # as good as a full disk
+  outcome = Session(cells, settings, seeds=1).run()
+  assert outcome.failed == [
+    f"{base / 'small.py'}:plain: seed 0: {log} cannot be written (Is a directory); "
+    "make it writable, and the same command goes on from the last checkpoint."
+  ]
+
+
 def test_what_a_broken_off_run_has_done_is_not_counted_again(base, tmp_path: Path):
   chosen = make_cell(base, "slow").chosen
   claim = claims.Claim(tmp_path, range(3), handle=-1)

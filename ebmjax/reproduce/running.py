@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ebmjax import cli
+from ebmjax import cli, failures
 from ebmjax.reproduce import claims, commands, store
 from ebmjax.reproduce.cells import Cell
 from ebmjax.reproduce.claims import Claim
@@ -148,10 +148,11 @@ class Session:
   ) -> str | None:
     """Returns None after a finished run, else what went wrong in one sentence."""
     command = run_command(chosen, claim, self._settings)
+    try:
+      begin = _sign(claim.log, command)
+    except OSError as error:
+      return failures.unwritten(claim.log, error)
     with claim.log.open("ab") as log:
-      begin = log.tell()
-      log.write(f"{' '.join(command)}\n".encode())
-      log.flush()
       child = subprocess.Popen(
         command,
         stdout=log,
@@ -210,6 +211,14 @@ def _told(seeds: Sequence[int]) -> str:
   if len(seeds) == 1:
     return f"seed {seeds[0]}"
   return f"seeds {', '.join(map(str, seeds))}"
+
+
+def _sign(log: Path, command: Sequence[str]) -> int:
+  """Returns where a run's output begins in its log, after noting its command there."""
+  with log.open("ab") as file:
+    begin = file.tell()
+    file.write(f"{' '.join(command)}\n".encode())
+  return begin
 
 
 def _running(child: subprocess.Popen[bytes]) -> bool:
