@@ -14,6 +14,7 @@ from ebmjax import (
   data,
   environment,
   failures,
+  finished,
   memory,
   networks,
   processes,
@@ -58,14 +59,16 @@ def run(
   with processes.only_first(lambda: Workdir(workdir)) as folder:
     folder.claim(config)
     results = folder.results()
+    if results is not None:
+      finished.require_same_data(results, config, workdir, dataset)
+      told = "%s holds this run, finished, on %s; nothing is left to do."
+      _log.info(told, workdir, finished.source(results))
     if processes.from_first(lambda: results is not None):
-      _log.info("%s holds this run, finished; nothing is left to do.", workdir)
       return results or {}
     _require_shared(workdir)
     if dataset is None:
       dataset = processes.after_first(lambda: data.load(config.data))
-    told = {"command": command} if command else {}
-    facts = _facts(config, dataset) | told
+    facts = _facts(config, dataset) | ({"command": command} if command else {})
     _require_same_data(facts)
     facts = processes.from_first(lambda: folder.settle(facts))
     setup = make_setup(config, dataset, facts["driver"])

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from ebmjax import data, experiment, main
+from ebmjax.data import files
+from ebmjax.data.registry import find
 from ebmjax.errors import WorkdirError
 from ebmjax.report import plots
 from ebmjax.types import Evaluation
@@ -191,12 +193,29 @@ def test_other_data_are_refused(base, run, tmp_path: Path):
 
 
 @pytest.mark.usefixtures("no_data")
-def test_finished_run_is_only_read(base, run, tmp_path: Path):
+def test_finished_run_is_only_read(base, run, tmp_path: Path, caplog):
   """Wherever the data lie now: they are not needed."""
   before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in files_of(run)}
-  config = make_config(SBC, tmp_path / "gone", seeds=2, data__require_full=True)
-  assert experiment.run(config, run) == read_results(base / "run")
+  config = make_config(SBC, tmp_path / "gone", seeds=2)
+  with caplog.at_level("INFO", "ebmjax"):
+    assert experiment.run(config, run) == read_results(base / "run")
   assert {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in files_of(run)} == before
+  source = read_results(run)["facts"]["data_source"]
+  assert f"finished, on {source}; nothing is left" in caplog.text
+
+
+@pytest.mark.usefixtures("no_data")
+def test_a_finished_run_on_other_data_is_no_answer(base, run):
+  """Neither to who asks for the full set, nor to who brings another one."""
+  config = make_config(SBC, base / "data", seeds=2)
+  full = make_config(SBC, base / "data", seeds=2, data__require_full=True)
+  with pytest.raises(WorkdirError, match=r"asks for the full set; .* --workdir\.$"):
+    experiment.run(full, run)
+  same = files.load(find("mnist"), base / "data")
+  assert experiment.run(config, run, same) == read_results(base / "run")
+  other = same._replace(test_y=same.test_y[::-1])
+  with pytest.raises(WorkdirError, match="finished, on other data"):
+    experiment.run(config, run, other)
 
 
 def files_of(run: Path) -> list[Path]:

@@ -87,8 +87,9 @@ def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
     "Results of this run are NOT comparable with the paper.",
     f"Used:     {dataset.source}",
     f"Because:  {reason}",
-    "Full set: go online and run again; or put the official files into a folder and "
-    "set config.data.source=files and config.data.dir to it.",
+    "Full set: go online, or put the official files into a folder and set "
+    "config.data.source=files and config.data.dir to it; then run again with another "
+    "--workdir.",
     "Set config.data.require_full=True to stop here instead of going on with the "
     "subset.",
   ]

@@ -248,9 +248,8 @@ def _fault(log: Path, begin: int, code: int, data: str) -> str:
   lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
   said = [line for line in lines if line.startswith("ebmjax: ")]
   if said and code > 0:
-    sentence = said[-1].removeprefix("ebmjax: ")
+    sentence = said[-1].removeprefix("ebmjax: ").replace("--workdir", "--runs")
     # A run names its own keys; here a flag stands for them.
-    return sentence + (
-      f" (Here: --{data}=DIR.)" if "config.data.dir" in sentence else ""
-    )
+    here = f" (Here: --{data}=DIR.)" if "config.data.dir" in sentence else ""
+    return sentence + here
   return f"the run ended with exit code {code}; its output is in {log}."

@@ -123,7 +123,8 @@ def _outcome(setting: Setting, folder: Path, load: Loader) -> Row:
   except DivergenceError as error:
     return row | {"status": "diverged", "reason": str(error)}
   except UserError as error:
-    return row | {"status": "failed", "reason": str(error)}
+    reason = str(error).replace("--workdir", "--out")
+    return row | {"status": "failed", "reason": reason}
   except JaxRuntimeError as error:  # memory that does not suffice, above all
     return row | {"status": "failed", "reason": str(error).splitlines()[0]}
   return row | {"status": "finished"} | summary(results)

@@ -135,6 +135,7 @@ def test_auto_offline_falls_back_fast_with_a_banner(
   assert "ONLY 5,000 IMAGES" in printed.err
   assert "NOT comparable with the paper" in printed.err
   assert "data.source=files" in printed.err
+  assert "--workdir" in printed.err
   assert "refused" in printed.err
   assert printed.err.count("!" * 80) == 2
   assert len(printed.err.splitlines()) >= 8
