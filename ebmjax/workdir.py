@@ -37,6 +37,7 @@ class Record(NamedTuple):
 
 WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
 _ANEW = "remove the workdir and start the run anew"
+_AGAIN = "remove this file, and the run's command goes on from the last checkpoint"
 # What results.json holds, at the least.
 RESULTS = {"average_accuracy", "per_seed", "seeds", "class_names", "config", "facts"}
 
@@ -149,14 +150,17 @@ class Workdir:
       if not path.exists():
         write_json(path, content)
 
-  def results(self) -> dict[str, Any] | None:
-    """Returns the results of a finished run, or None."""
+  def results(self, remedy: str = _AGAIN) -> dict[str, Any] | None:
+    """Returns the results of a finished run, or None.
+
+    Who only looks for runs asks for no `remedy`: the file may be anybody's.
+    """
     path = self.path / "results.json"
     if not path.exists():
       return None
-    results = _read_json(path)
+    results = _read_json(path, remedy)
     if not results.keys() >= RESULTS:
-      raise WorkdirError(f"{path} is not the results of a run; {_ANEW}.")
+      raise _damaged(f"{path} is not the results of a run", remedy)
     return results
 
   def rewind(self, step: int) -> None:
@@ -211,14 +215,18 @@ def write_json(path: Path, content: Any) -> None:
   atomic.write(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path, remedy: str = _ANEW) -> dict[str, Any]:
   try:
     content = json.loads(path.read_text())
   except (OSError, ValueError) as error:
-    raise WorkdirError(f"{path} cannot be read as JSON; {_ANEW}.") from error
+    raise _damaged(f"{path} cannot be read as JSON", remedy) from error
   if not isinstance(content, dict):
-    raise WorkdirError(f"{path} is not the {path.stem} of a run; {_ANEW}.")
+    raise _damaged(f"{path} is not the {path.stem} of a run", remedy)
   return content
+
+
+def _damaged(fault: str, remedy: str) -> WorkdirError:
+  return WorkdirError(f"{fault}; {remedy}." if remedy else fault)
 
 
 def _read_record(path: Path) -> Record:

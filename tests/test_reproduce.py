@@ -220,6 +220,7 @@ def test_collecting_is_idempotent_replaces_and_refuses(tmp_path: Path, caplog):
   assert "not the full data set: configs/splitmnist.py:sbc" in refused[0]
   assert "held out: configs/splitmnist.py:si,sbc" in refused[1]
   assert sum("is left out" in line for line in told) == 2
+  assert not any("remove" in line for line in told)  # what may be anybody's
   before = stored.read_bytes()
   store.collect(root, all_cells(), stored)
   assert stored.read_bytes() == before

@@ -107,8 +107,13 @@ def test_the_lock_is_released_on_leaving(tmp_path: Path):
 @pytest.mark.parametrize("content", ["{}", "[]", "[1]", '"text"', "{"])
 def test_results_that_are_none_are_told(tmp_path: Path, content):
   (tmp_path / "results.json").write_text(content)
-  with pytest.raises(WorkdirError, match=r"results\.json .* start the run anew\."):
+  told = (
+    r"results\.json .*; remove this file, and the run's command goes on from the last"
+  )
+  with pytest.raises(WorkdirError, match=told):
     Workdir(tmp_path).results()
+  with pytest.raises(WorkdirError, match=r"results\.json (is not|cannot)[^;]*$"):
+    Workdir(tmp_path).results(remedy="")
 
 
 @pytest.mark.parametrize("inside", ["", "below"])
@@ -248,6 +253,18 @@ def test_damaged_json_is_named(base, run, name, content):
   with pytest.raises(WorkdirError) as caught:
     experiment.run(make_config(SBC, base / "data", seeds=2), run)
   assert f"{run / name} cannot be read as JSON; remove" in str(caught.value)
+
+
+def test_a_damaged_results_file_is_mended_as_told(base, run, monkeypatch):
+  """The run is not lost with it."""
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+  (run / "results.json").write_text("{")
+  config = make_config(SBC, base / "data", seeds=2)
+  with pytest.raises(WorkdirError, match=r"remove this file, and the run's command"):
+    experiment.run(config, run)
+  (run / "results.json").unlink()
+  results = experiment.run(config, run)
+  assert results["per_seed"] == read_results(base / "run")["per_seed"]
 
 
 @pytest.mark.parametrize(

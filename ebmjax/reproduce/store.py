@@ -78,7 +78,7 @@ def find(root: Path, cells: Iterable[Cell]) -> list[Entry]:
   entries = []
   for path in stored.find(root):
     try:
-      results = Workdir(path).results()
+      results = Workdir(path).results(remedy="")
       if results is not None:
         entries.append(make_entry(results, _finished(path), owners))
     except (WorkdirError, OSError, KeyError, TypeError) as error:
