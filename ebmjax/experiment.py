@@ -56,7 +56,8 @@ def run(
   config = resolve(config)
   workdir = Path(workdir).absolute() if processes.several() else Path(workdir)
   _require_same_command(config, workdir)
-  with processes.only_first(lambda: Workdir(workdir)) as folder:
+  locked = processes.only_first(lambda: Workdir(workdir))
+  with locked as folder, memory.shortage_told():
     folder.claim(config)
     results = folder.results()
     if results is not None:

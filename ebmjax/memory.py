@@ -5,13 +5,18 @@ and not counted: it grows with the batch, and with vmap also with the seeds.
 """
 
 import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
+from jax.errors import JaxRuntimeError
 
 from ebmjax import runner
+from ebmjax.errors import UserError
 from ebmjax.machine import Setup
 from ebmjax.types import PyTree
 
@@ -78,6 +83,23 @@ def announce(setup: Setup, device: jax.Device | None = None) -> None:
       in_words(limit),
       device.device_kind,
     )
+
+
+@contextmanager
+def shortage_told() -> Iterator[None]:
+  """Tells in a sentence where the memory does not suffice; nobody foresees it all."""
+  try:
+    yield
+  except (MemoryError, JaxRuntimeError) as error:
+    said = str(error).strip()
+    other = not re.search("out of memory|RESOURCE_EXHAUSTED", said, re.IGNORECASE)
+    if isinstance(error, JaxRuntimeError) and other:
+      raise
+    line = said.splitlines()[0][:120].rstrip(". ") if said else "on the host"
+    raise UserError(
+      f"there is not enough memory for this run ({line}); lower config.seeds, "
+      "config.stream.batch_size or config.network.hidden."
+    ) from error
 
 
 def num_bytes(tree: PyTree) -> int:

@@ -63,12 +63,13 @@ def study(points: Sequence[Point], folder: Path) -> Path:
   """Returns the folder, after running every point and writing the study's files."""
   # Later imports: --help and a mistyped key should not wait for JAX.
   from ebmjax import experiment
-  from ebmjax.main import use_compilation_cache
+  from ebmjax.main import require_device, use_compilation_cache
   from ebmjax.validation import resolve
 
   for point in points:  # what is wrong with the last is told before the first runs
     resolve(point.config)
   use_compilation_cache()
+  require_device()
   found = []
   for point in points:
     results = experiment.run(point.config, point.workdir)

@@ -52,9 +52,10 @@ def _sweep(arguments: argparse.Namespace, rest: list[str]) -> None:
   if arguments.test_seeds is not None:  # a wrong number is told before hours of work
     sweeping.with_key(settings[:1], "seeds", arguments.test_seeds)
   # Later import: --help and a mistyped key should not wait for JAX.
-  from ebmjax.main import use_compilation_cache
+  from ebmjax.main import require_device, use_compilation_cache
   from ebmjax.sweep import running
 
+  require_device()
   load = running.Loader()
   settings, count = _held_out(settings, arguments.validation, load)
   folder = arguments.out or Path(f"{cli.default_workdir(arguments.config)}-sweep")

@@ -7,6 +7,7 @@ import jax
 import pytest
 
 from ebmjax import cli, data, main
+from launch import capacity, sweep
 from tests.faults import FAULTS, SMOKE
 from tests.helpers import (
   command,
@@ -34,16 +35,22 @@ def sentence_of(stderr: str) -> str:
   return line.removeprefix("ebmjax: ")
 
 
-def test_a_platform_that_is_not_there_is_told(monkeypatch, capsys):
+@pytest.mark.parametrize("error", [RuntimeError("no backend 'foo'"), AssertionError()])
+def test_a_platform_that_is_not_there_is_told(error, monkeypatch, capsys):
   def none() -> None:
-    raise RuntimeError("Unable to initialize backend 'foo'")
+    raise error
 
   monkeypatch.setattr(jax, "devices", none)
   monkeypatch.setenv("JAX_PLATFORMS", "foo")
   monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
-  assert main.main(["ebmjax", SMOKE]) == 1
-  (line,) = capsys.readouterr().err.splitlines()
-  assert line.startswith("ebmjax: JAX finds no device with JAX_PLATFORMS='foo'; unset")
+  for name, entry, arguments in (
+    ("ebmjax", main.main, [SMOKE]),
+    ("sweep", sweep.main, [SMOKE, "--grid=config.network.hidden=8,9"]),
+    ("capacity", capacity.main, []),
+  ):
+    assert entry([name, *arguments]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{name}: JAX finds no device with JAX_PLATFORMS='foo'; ")
 
 
 @pytest.mark.parametrize(("arguments", "parts"), FAULTS.values(), ids=FAULTS.keys())

@@ -8,10 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.errors import JaxRuntimeError
 
-from ebmjax import memory, runner
+from ebmjax import experiment, memory, runner
+from ebmjax.errors import UserError
 from ebmjax.machine import Setup
 from tests import programs
+from tests.helpers import SPLIT, make_config, write_idx
 
 SMALL = {"stream__batch_size": 16, "eval__batch_size": 20, "network__hidden": 8}
 # A layer of 8 units, the labels' vectors and the output.
@@ -99,6 +102,35 @@ def test_a_device_that_is_too_small_is_told_of(caplog, setup):
   _, (level, line) = messages(caplog, setup, bytes_limit=total - 1)
   assert level == logging.WARNING
   assert line == "That is more than the 0.6 MB of the Small GPU; lower config.seeds."
+
+
+@pytest.mark.parametrize(
+  ("error", "told"),
+  [
+    (
+      JaxRuntimeError("INTERNAL: x: Out of memory allocating 9 bytes.\nat y"),
+      "9 bytes",
+    ),
+    (JaxRuntimeError("RESOURCE_EXHAUSTED: Failed to allocate 2.0GiB."), "2.0GiB"),
+    (MemoryError(), "on the host"),
+    (MemoryError("Unable to allocate 9 GiB"), "allocate 9 GiB"),
+  ],
+)
+def test_a_shortage_is_told_in_a_sentence(error, told, tmp_path, monkeypatch):
+  def short(*_: object) -> None:
+    raise error
+
+  monkeypatch.setattr(experiment.Machine, "evaluate", short)
+  config = make_config(f"{SPLIT}:smoke,sbc", write_idx(tmp_path / "data"))
+  with pytest.raises(UserError, match=r"\); lower config\.seeds, .*\.$") as caught:
+    experiment.run(config, tmp_path / "run")
+  assert str(caught.value).startswith("there is not enough memory for this run (")
+  assert f"{told});" in str(caught.value)
+
+
+def test_other_failures_of_jax_are_not_taken_for_a_shortage():
+  with pytest.raises(JaxRuntimeError), memory.shortage_told():
+    raise JaxRuntimeError("INTERNAL: something else")
 
 
 def test_sizes_in_words():

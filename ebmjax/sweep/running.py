@@ -125,7 +125,7 @@ def _outcome(setting: Setting, folder: Path, load: Loader) -> Row:
   except UserError as error:
     reason = str(error).replace("--workdir", "--out")
     return row | {"status": "failed", "reason": reason}
-  except JaxRuntimeError as error:  # memory that does not suffice, above all
+  except JaxRuntimeError as error:
     return row | {"status": "failed", "reason": str(error).splitlines()[0]}
   return row | {"status": "finished"} | summary(results)
 
