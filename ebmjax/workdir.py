@@ -1,6 +1,5 @@
 """A run's folder: who may write to it, and the records that a restart builds on."""
 
-import fcntl
 import io
 import json
 import time
@@ -14,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import atomic
+from ebmjax import atomic, locks
 from ebmjax.config import PLACES, default, flat_keys
 from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.types import Evaluation
@@ -60,13 +59,14 @@ class Workdir:
         "with --workdir."
       ) from error
     try:
-      fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+      if not locks.take(self._lock, self.path, "choose another with --workdir"):
+        raise BusyError(
+          f"another process is running in {self.path}; wait for it, or choose another "
+          "folder with --workdir."
+        )
+    except WorkdirError:
       self._lock.close()
-      raise BusyError(
-        f"another process is running in {self.path}; wait for it, or choose another "
-        "folder with --workdir."
-      ) from error
+      raise
     return self
 
   def __exit__(self, *exception: object) -> None:

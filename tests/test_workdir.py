@@ -1,10 +1,14 @@
 """The run's folder: one process at a time, one configuration, records that last."""
 
+import errno
+import fcntl
 import json
 import shutil
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from ebmjax.data import files
 from ebmjax.data.registry import find
 from ebmjax.errors import WorkdirError
 from ebmjax.report import plots
+from ebmjax.reproduce import claims, store
 from ebmjax.types import Evaluation
 from ebmjax.validation import resolve
 from ebmjax.workdir import WEIGHTS, Record, Workdir, write_json
@@ -102,6 +107,28 @@ def test_the_lock_is_released_on_leaving(tmp_path: Path):
     assert held.is_signed(word, patience=1)  # who is refused leaves it as it is
   with Workdir(tmp_path):
     pass
+
+
+def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch):
+  """As some network disks are; for a run, for who runs what, and for what is stored."""
+
+  def none(*_: object) -> None:
+    raise OSError(errno.ENOSYS, "Function not implemented")
+
+  def enter(lock: AbstractContextManager[Any]) -> None:
+    with lock:
+      pass
+
+  monkeypatch.setattr(fcntl, "flock", none)
+  told = rf"the disk of {tmp_path} has no file locks \(Function not implemented\); "
+  with pytest.raises(WorkdirError, match=f"{told}choose another with --workdir"):
+    enter(Workdir(tmp_path))
+  with pytest.raises(WorkdirError, match=f"{told}choose another with --runs"):
+    enter(claims.planning(tmp_path))
+  with pytest.raises(WorkdirError, match=f"{told}choose another with --runs"):
+    claims.choose(tmp_path, [0])
+  with pytest.raises(WorkdirError, match=f"{told}have the repository"):
+    store.collect(tmp_path, [], tmp_path / "measured.json")
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "[1]", '"text"', "{"])

@@ -1,6 +1,5 @@
 """Who runs what: folders of a command's seeds, each of one process at a time."""
 
-import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -8,8 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from ebmjax import failures, locks
 from ebmjax.errors import WorkdirError
 
+_NO_LOCKS = "choose another with --runs"
 _NAME = re.compile(r"seeds_(\d+)-(\d+)$")
 
 
@@ -49,7 +50,7 @@ def planning(runs: Path) -> Iterator[None]:
       "--runs."
     ) from error
   with file:
-    fcntl.flock(file, fcntl.LOCK_EX)
+    locks.take(file, runs, _NO_LOCKS, wait=True)
     yield
 
 
@@ -72,8 +73,9 @@ def choose(folder: Path, missing: Iterable[int], most: int | None = None) -> Cho
   if not free:
     return Choice(None, sorted(missing & busy))
   path, seeds = begun[0] if begun else _fresh(folder, free, most or len(free))
-  folder.mkdir(parents=True, exist_ok=True)
-  handle = _lock(path)
+  with failures.writing(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = _lock(path)
   claim = None if handle is None else Claim(path, seeds, handle)
   return Choice(claim, sorted(missing & busy))
 
@@ -109,12 +111,13 @@ def _lock(path: Path) -> int | None:
   keeps the claim even if this process is killed.
   """
   handle = os.open(_claim_file(path), os.O_RDWR | os.O_CREAT)
+  ours = False
   try:
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-  except BlockingIOError:
-    os.close(handle)
-    return None
-  return handle
+    ours = locks.take(handle, path.parent, _NO_LOCKS)
+  finally:
+    if not ours:
+      os.close(handle)
+  return handle if ours else None
 
 
 def _claim_file(path: Path) -> Path:

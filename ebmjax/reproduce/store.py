@@ -1,7 +1,6 @@
 """What was measured: an entry per finished run, of measured.json or of a folder."""
 
 import datetime
-import fcntl
 import json
 import logging
 import os
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ebmjax import atomic
+from ebmjax import atomic, locks
 from ebmjax.errors import WorkdirError
 from ebmjax.identity import identity, nested, recorded
 from ebmjax.report import stored
@@ -197,7 +196,7 @@ def _locked(folder: Path) -> Iterator[None]:
   """Lets one process at a time read and rewrite a file of `folder`."""
   handle = os.open(folder, os.O_RDONLY)
   try:
-    fcntl.flock(handle, fcntl.LOCK_EX)
+    locks.take(handle, folder, "have the repository on another one", wait=True)
     yield
   finally:
     os.close(handle)
