@@ -7,6 +7,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from ebmjax import config as configuration
+from ebmjax import effects
 
 WEIGHTS = "FILE.npz"  # stands for the user's own file of pre-trained weights
 # Keys that change neither the training nor what is scored at its end.
@@ -44,9 +45,14 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 def identity(flat: Mapping[str, Any]) -> str:
   """Returns a text that is equal for runs of equal configuration.
 
-  A key that `flat`, of an older run, does not have counts as having its default.
+  A key that `flat`, of an older run, does not have counts as having its default, and so
+  does a key of another method: an older run could not know its value.
   """
-  whole = recorded(configuration.default().to_dict()) | dict(flat)
+  usual = recorded(configuration.default().to_dict())
+  whole = usual | dict(flat)
+  unread = effects.without_effect(ConfigDict(nested(whole)))
+  of_others = [key for key in unread if key.startswith("method.") and key in usual]
+  whole |= {key: usual[key] for key in of_others}
   return json.dumps({k: _number(v) for k, v in whole.items()}, sort_keys=True)
 
 

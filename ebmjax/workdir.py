@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import atomic, locks
+from ebmjax import atomic, effects, locks
 from ebmjax.config import PLACES, default, flat_keys
 from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.types import Evaluation
@@ -94,14 +94,17 @@ class Workdir:
     """Refuses where the folder holds another configuration's run.
 
     A key that a later version brought counts as its default: what went before is that.
+    One that nothing reads may have any value then.
     """
     found = self._stored_config()
     if found is None:
       return
-    stored = _DEFAULTS | flat_keys(ConfigDict(found))
+    known = flat_keys(ConfigDict(found))
+    stored = _DEFAULTS | known
     given = flat_keys(ConfigDict(json.loads(json.dumps(config.to_dict()))))
-    for key in sorted(stored.keys() | given.keys()):
-      if key not in _FREE_KEYS and stored.get(key) != given.get(key):
+    free = _FREE_KEYS | (effects.without_effect(config).keys() - known.keys())
+    for key in sorted((stored.keys() | given.keys()) - free):
+      if stored.get(key) != given.get(key):
         raise WorkdirError(
           f"{self.path} holds a run with config.{key}={stored.get(key)!r}, not "
           f"{given.get(key)!r}; give the same configuration to continue it, or another "

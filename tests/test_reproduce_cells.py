@@ -187,6 +187,15 @@ def test_a_stored_configuration_is_the_run_s_again():
   assert recorded(nested(flat)) == flat
 
 
+def test_a_key_of_another_method_does_not_make_another_run():
+  """A run from before the key was added is the same, whatever its value is now."""
+  flat = recorded(commands.load(CELLS[EBM].chosen).to_dict())
+  older = {key: value for key, value in flat.items() if key != "method.adapted"}
+  assert identity(older) == identity(flat | {"method.adapted": 8})
+  pgma = {"method.name": "pgma"}
+  assert identity(older | pgma) != identity(flat | pgma | {"method.adapted": 8})
+
+
 @pytest.mark.parametrize(
   ("chosen", "steps"),
   [

@@ -181,6 +181,20 @@ def test_a_run_from_before_a_key_goes_on_at_its_default(base, run):
       folder.claim(given)
 
 
+def test_a_key_from_after_a_run_that_nothing_reads_may_differ(base, run):
+  """As those of a method that came later, and that is not this run's."""
+  path = run / "config.json"
+  config = json.loads(path.read_text())
+  del config["method"]["adapted"]
+  write_json(path, config)
+  given = resolve(make_config(SBC, base / "data", seeds=2))
+  given.method.adapted = 8
+  Workdir(run).claim(given)
+  given.method.name = "pgma"
+  with pytest.raises(WorkdirError, match=r"config\.method.adapted=80, not 8"):
+    Workdir(run).claim(given)
+
+
 @pytest.mark.usefixtures("no_data")
 def test_another_run_is_refused_where_only_results_tell_of_it(base, run):
   (run / "config.json").unlink()
