@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,16 @@ def commit() -> str | None:
   except (OSError, subprocess.SubprocessError):
     return None  # installed without its repository, or no git
   return found.stdout.strip()
+
+
+def commits(first: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+  """Returns the commits of all starts without repeats, from the facts of two of them.
+
+  `first`, of an earlier version, may know none but its own.
+  """
+  found = first.get("commits") or [(first.get("environment") or {}).get("commit")]
+  found = [*found, (now.get("environment") or {}).get("commit")]
+  return list(dict.fromkeys(each for each in found if each))
 
 
 def _version(name: str) -> str | None:

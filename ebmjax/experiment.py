@@ -69,9 +69,10 @@ def run(
     _require_shared(workdir)
     if dataset is None:
       dataset = processes.after_first(lambda: data.load(config.data))
-    facts = _facts(config, dataset) | ({"command": command} if command else {})
-    _require_same_data(facts)
-    facts = processes.from_first(lambda: folder.settle(facts))
+    now = _facts(config, dataset) | ({"command": command} if command else {})
+    _require_same_data(now)
+    facts = processes.from_first(lambda: folder.settle(now))
+    facts["commits"] = environment.commits(facts, now)
     setup = make_setup(config, dataset, facts["driver"])
     with failures.writing(workdir):
       return _train(setup, folder, workdir, facts, started)

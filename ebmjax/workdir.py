@@ -147,11 +147,14 @@ class Workdir:
     return first
 
   def begin(self, config: ConfigDict, facts: dict[str, Any]) -> None:
-    """Keeps what later starts must agree with, once the run is known to be possible."""
-    for name, content in (("config", config.to_dict()), ("run", facts)):
-      path = self.path / f"{name}.json"
-      if not path.exists():
-        write_json(path, content)
+    """Keeps what later starts must agree with, once the run is known to be possible.
+
+    `facts` are the settled ones: those of the first start, with the commits of all.
+    """
+    path = self.path / "config.json"
+    if not path.exists():
+      write_json(path, config.to_dict())
+    write_json(self.path / "run.json", facts)
 
   def results(self, remedy: str = _AGAIN) -> dict[str, Any] | None:
     """Returns the results of a finished run, or None.

@@ -102,6 +102,9 @@ def test_seeds_are_pooled_and_the_newest_of_two_counts():
     assert measured.mean == pytest.approx(30.0)
     assert measured.sem == pytest.approx(10.801234)
     assert measured.commits == ["0123456789ab", "new"]
+  resumed = row_of(EBM, entry(chosen, {0: 1.0}, commit="b, a"), new).measured
+  assert resumed is not None
+  assert resumed.commits == ["a", "b", "new"]
   replaced = entry(chosen, {0: 1.0, 1: 2.0}, finished="2025-01-01T00:00:00Z")
   measured = row_of(EBM, old, replaced).measured
   assert measured is not None

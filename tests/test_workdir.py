@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ebmjax import data, experiment, main
+from ebmjax import data, environment, experiment, main
 from ebmjax.data import files
 from ebmjax.data.registry import find
 from ebmjax.errors import WorkdirError
-from ebmjax.report import plots
+from ebmjax.report import facts as report_facts
+from ebmjax.report import markup, plots
 from ebmjax.reproduce import claims, store
 from ebmjax.types import Evaluation
 from ebmjax.validation import resolve
@@ -283,6 +284,24 @@ def test_same_data_elsewhere_and_lost_results(base, run, tmp_path: Path, monkeyp
     del made["config"]["data"]["dir"]
   assert results == expected
   assert (run / "scalars.jsonl").read_bytes() == scalars
+
+
+def test_the_commits_of_all_starts_are_kept(base, run, monkeypatch):
+  """Of a run from before they were, that of its first start."""
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+  facts = json.loads((run / "run.json").read_text())
+  del facts["commits"]
+  facts["environment"]["commit"] = "a"
+  write_json(run / "run.json", facts)
+  for commit in ("b", "a", None, "b"):
+    (run / "results.json").unlink()
+    monkeypatch.setattr(environment, "commit", lambda commit=commit: commit)
+    results = experiment.run(make_config(SBC, base / "data", seeds=2), run)
+    assert results["facts"]["commits"] == ["a", "b"]
+    assert results["facts"]["environment"]["commit"] == "a"
+  rows = markup.element("div", *report_facts.sections(results))
+  assert "a, b" in str(rows)
+  assert store.make_entry(results, "now", {}).commits == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["config.json", "run.json", "results.json"])

@@ -25,7 +25,8 @@ FIRST = (
   "seed",
   "seeds",
 )
-SHOWN = ("data_source", "data_full", "command", "environment")  # told elsewhere
+# Told elsewhere.
+SHOWN = ("data_source", "data_full", "command", "environment", "commits")
 
 
 def sections(results: Mapping[str, Any]) -> list[Markup]:
@@ -80,7 +81,7 @@ def _machine(facts: Mapping[str, Any]) -> list[Markup]:
   known = {
     "device": _joined(environment.get("device"), environment.get("backend")),
     "devices": environment.get("devices"),
-    "commit": environment.get("commit"),
+    "commit": facts.get("commits") or environment.get("commit"),
     "Python": environment.get("python"),
     **{name: version for name, version in packages.items() if version},
   }

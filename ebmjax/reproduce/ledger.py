@@ -30,7 +30,7 @@ class Measurement(NamedTuple):
   @property
   def commits(self) -> list[str]:
     """Returns the commits of the runs, sorted."""
-    return sorted({entry.commit or "unknown" for entry in self.entries})
+    return sorted({commit for entry in self.entries for commit in entry.commits})
 
   @property
   def sources(self) -> list[str]:

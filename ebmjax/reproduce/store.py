@@ -19,6 +19,7 @@ from ebmjax.workdir import Workdir
 
 MEASURED = Path(__file__).parent / "measured.json"
 _FACTS = ("data_source", "data_digest", "data_full")
+_SEVERAL = ", "  # between the commits of a run that was resumed by another one
 _log = logging.getLogger("ebmjax")
 
 
@@ -32,7 +33,7 @@ class Entry(NamedTuple):
   data_source: str
   data_digest: str
   data_full: bool
-  commit: str | None
+  commit: str | None  # those of all starts
   jax: str | None
   device: str | None
   steps: int | None  # of one seed
@@ -40,6 +41,11 @@ class Entry(NamedTuple):
   wall_time: float | None  # seconds, of all starts
   finished: str  # when, UTC
   config: dict[str, Any]  # by dotted key, as recorded, less what does not matter
+
+  @property
+  def commits(self) -> list[str]:
+    """Returns the commit of each start, without repeats."""
+    return self.commit.split(_SEVERAL) if self.commit else ["unknown"]
 
 
 def read(path: Path = MEASURED) -> list[Entry]:
@@ -100,7 +106,7 @@ def make_entry(
     data_source=facts["data_source"],
     data_digest=facts["data_digest"],
     data_full=facts["data_full"],
-    commit=environment.get("commit"),
+    commit=_SEVERAL.join(facts.get("commits", [])) or environment.get("commit"),
     jax=environment.get("packages", {}).get("jax"),
     device=environment.get("device"),
     steps=facts.get("steps"),
