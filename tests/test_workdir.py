@@ -1,34 +1,24 @@
-"""The run's folder: one process at a time, one configuration, records that last."""
+"""The run's folder: one configuration, one set of data, results that are its own."""
 
-import errno
-import fcntl
 import json
 import shutil
-import subprocess
-import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from ebmjax import data, environment, experiment, main
+from ebmjax import data, environment, experiment
 from ebmjax.data import files
 from ebmjax.data.registry import find
 from ebmjax.errors import WorkdirError
 from ebmjax.report import facts as report_facts
 from ebmjax.report import markup, plots
-from ebmjax.reproduce import claims, store
-from ebmjax.types import Evaluation
+from ebmjax.reproduce import store
 from ebmjax.validation import resolve
-from ebmjax.workdir import WEIGHTS, Record, Workdir, write_json
+from ebmjax.workdir import WEIGHTS, Workdir, write_json
 from tests.helpers import (
   SPLIT,
   TIMINGS,
-  assert_same_bits,
   make_config,
-  overrides,
   read_results,
   write_idx,
 )
@@ -36,20 +26,6 @@ from tests.helpers import (
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 SBC = f"{SPLIT}:smoke,sbc"
-HOLD = """
-import fcntl, sys
-file = open(sys.argv[1], "w")
-fcntl.flock(file, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-def make_record(step: int) -> Record:
-  accuracy = np.array([[0.5, np.nan], [0.25, np.nan]])
-  counts = np.arange(8, dtype=np.int32).reshape(2, 2, 2)
-  evaluation = Evaluation(accuracy, accuracy / 3, counts, counts / np.float32(3))
-  return Record(step, 1, True, evaluation)
 
 
 @pytest.fixture(scope="module")
@@ -74,64 +50,6 @@ def no_data(monkeypatch) -> None:
   monkeypatch.setattr(data, "load", None)
 
 
-def test_second_process_is_refused_until_the_first_ends(
-  base, tmp_path: Path, capsys, monkeypatch
-):
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
-  workdir = tmp_path / "run"
-  workdir.mkdir()
-  holder = subprocess.Popen(
-    [sys.executable, "-c", HOLD, str(workdir / ".lock")],
-    stdin=subprocess.PIPE,
-    stdout=subprocess.PIPE,
-    text=True,
-  )
-  with holder:
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    arguments = [f"--config={SBC}", *overrides(base / "data"), f"--workdir={workdir}"]
-    assert main.main(["ebmjax", *arguments]) == 1
-    assert capsys.readouterr().err == (
-      f"ebmjax: another process is running in {workdir}; wait for it, or choose "
-      "another folder with --workdir.\n"
-    )
-    holder.kill()
-  with Workdir(workdir):
-    pass
-
-
-def test_the_lock_is_released_on_leaving(tmp_path: Path):
-  with Workdir(tmp_path) as held:
-    word = held.sign()
-    with pytest.raises(WorkdirError, match="another process"):
-      Workdir(tmp_path).__enter__()
-    assert held.is_signed(word, patience=1)  # who is refused leaves it as it is
-  with Workdir(tmp_path):
-    pass
-
-
-def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch):
-  """As some network disks are; for a run, for who runs what, and for what is stored."""
-
-  def none(*_: object) -> None:
-    raise OSError(errno.ENOSYS, "Function not implemented")
-
-  def enter(lock: AbstractContextManager[Any]) -> None:
-    with lock:
-      pass
-
-  monkeypatch.setattr(fcntl, "flock", none)
-  told = rf"the disk of {tmp_path} has no file locks \(Function not implemented\); "
-  with pytest.raises(WorkdirError, match=f"{told}choose another with --workdir"):
-    enter(Workdir(tmp_path))
-  with pytest.raises(WorkdirError, match=f"{told}choose another with --runs"):
-    enter(claims.planning(tmp_path))
-  with pytest.raises(WorkdirError, match=f"{told}choose another with --runs"):
-    claims.choose(tmp_path, [0])
-  with pytest.raises(WorkdirError, match=f"{told}have the repository"):
-    store.collect(tmp_path, [], tmp_path / "measured.json")
-
-
 @pytest.mark.parametrize("content", ["{}", "[]", "[1]", '"text"', "{"])
 def test_results_that_are_none_are_told(tmp_path: Path, content):
   (tmp_path / "results.json").write_text(content)
@@ -142,13 +60,6 @@ def test_results_that_are_none_are_told(tmp_path: Path, content):
     Workdir(tmp_path).results()
   with pytest.raises(WorkdirError, match=r"results\.json (is not|cannot)[^;]*$"):
     Workdir(tmp_path).results(remedy="")
-
-
-@pytest.mark.parametrize("inside", ["", "below"])
-def test_a_file_in_its_place(tmp_path: Path, inside):
-  (tmp_path / "file").write_text("")
-  with pytest.raises(WorkdirError, match=r"file.* cannot be written \(.+\); choose"):
-    Workdir(tmp_path / "file" / inside).__enter__()
 
 
 @pytest.mark.parametrize(
@@ -325,79 +236,3 @@ def test_a_damaged_results_file_is_mended_as_told(base, run, monkeypatch):
   (run / "results.json").unlink()
   results = experiment.run(config, run)
   assert results["per_seed"] == read_results(base / "run")["per_seed"]
-
-
-@pytest.mark.parametrize(
-  "torn", [b'{"step": 3, "se', b"{", b"\x00\x00\x00", b'{"loss": "\xff', b"\xc3\n"]
-)
-def test_torn_last_line_of_scalars_is_left_out(tmp_path: Path, torn):
-  lines = [{"step": 1, "seed": 0, "loss": 0.5}, {"step": 2, "seed": 0, "loss": 0.25}]
-  with Workdir(tmp_path) as folder:
-    folder.add_scalars(lines)
-    with (tmp_path / "scalars.jsonl").open("ab") as file:
-      file.write(torn)
-    assert folder.scalars() == lines
-    folder.rewind(2)
-    folder.add_scalars([{"step": 3, "seed": 0, "loss": 1.0}])
-    assert [line["step"] for line in folder.scalars()] == [1, 2, 3]
-  text = (tmp_path / "scalars.jsonl").read_text()
-  assert [json.loads(line)["step"] for line in text.splitlines()] == [1, 2, 3]
-
-
-def test_without_scalars_there_are_none(tmp_path: Path):
-  with Workdir(tmp_path) as folder:
-    assert folder.scalars() == []
-    assert folder.evaluations() == []
-
-
-@pytest.mark.parametrize(
-  ("step", "kept"), [(-1, []), (0, [0]), (9, [0, 5]), (10, [0, 5, 10])]
-)
-def test_rewind_drops_later_records(tmp_path: Path, step, kept):
-  with Workdir(tmp_path) as folder:
-    for made in (0, 5, 10):
-      folder.add_scalars([{"step": made, "loss": 0.1}])
-      folder.add_evaluation(make_record(made))
-    folder.rewind(step)
-    assert [record.step for record in folder.evaluations()] == kept
-    assert [line["step"] for line in folder.scalars()] == kept
-
-
-def test_evaluations_come_back_as_they_were_in_order(tmp_path: Path):
-  with Workdir(tmp_path) as folder:
-    for step in (1_000_000, 20, 3):
-      folder.add_evaluation(make_record(step))
-    (tmp_path / "evaluations" / "000000004.npz.tmp").write_bytes(b"half")
-    found = folder.evaluations()
-  assert [record.step for record in found] == [3, 20, 1_000_000]
-  assert_same_bits(found[0].evaluation, make_record(3).evaluation)
-  assert (found[0].tasks_finished, found[0].at_task_end) == (1, True)
-
-
-@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "text", "incomplete"])
-def test_damaged_evaluation_is_named(tmp_path: Path, damage):
-  with Workdir(tmp_path) as folder:
-    folder.add_evaluation(make_record(12))
-    (path,) = (tmp_path / "evaluations").glob("*.npz")
-    content = bytearray(path.read_bytes())
-    if damage == "empty":
-      content.clear()
-    elif damage == "cut":
-      del content[len(content) // 2 :]
-    elif damage == "flipped":
-      content[70] ^= 0xFF  # within the first array, after its name and header
-    elif damage == "text":
-      content[:] = b"not an archive"
-    path.write_bytes(content)
-    if damage == "incomplete":
-      np.savez(path, accuracy=np.zeros(1))
-    with pytest.raises(WorkdirError) as caught:
-      folder.evaluations()
-  assert str(caught.value).startswith(f"{path} is damaged; remove it and ")
-
-
-def test_write_json_replaces_whole_files(tmp_path: Path):
-  write_json(tmp_path / "a.json", {"b": 1, "a": [1.5, None]})
-  write_json(tmp_path / "a.json", {"b": 2})
-  assert json.loads((tmp_path / "a.json").read_text()) == {"b": 2}
-  assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

@@ -1,0 +1,95 @@
+"""What a run's folder keeps of scalars and evaluations: whole lines, whole files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ebmjax.errors import WorkdirError
+from ebmjax.types import Evaluation
+from ebmjax.workdir import Record, Workdir, write_json
+from tests.helpers import assert_same_bits
+
+
+def make_record(step: int) -> Record:
+  accuracy = np.array([[0.5, np.nan], [0.25, np.nan]])
+  counts = np.arange(8, dtype=np.int32).reshape(2, 2, 2)
+  evaluation = Evaluation(accuracy, accuracy / 3, counts, counts / np.float32(3))
+  return Record(step, 1, True, evaluation)
+
+
+@pytest.mark.parametrize(
+  "torn", [b'{"step": 3, "se', b"{", b"\x00\x00\x00", b'{"loss": "\xff', b"\xc3\n"]
+)
+def test_torn_last_line_of_scalars_is_left_out(tmp_path: Path, torn):
+  lines = [{"step": 1, "seed": 0, "loss": 0.5}, {"step": 2, "seed": 0, "loss": 0.25}]
+  with Workdir(tmp_path) as folder:
+    folder.add_scalars(lines)
+    with (tmp_path / "scalars.jsonl").open("ab") as file:
+      file.write(torn)
+    assert folder.scalars() == lines
+    folder.rewind(2)
+    folder.add_scalars([{"step": 3, "seed": 0, "loss": 1.0}])
+    assert [line["step"] for line in folder.scalars()] == [1, 2, 3]
+  text = (tmp_path / "scalars.jsonl").read_text()
+  assert [json.loads(line)["step"] for line in text.splitlines()] == [1, 2, 3]
+
+
+def test_without_scalars_there_are_none(tmp_path: Path):
+  with Workdir(tmp_path) as folder:
+    assert folder.scalars() == []
+    assert folder.evaluations() == []
+
+
+@pytest.mark.parametrize(
+  ("step", "kept"), [(-1, []), (0, [0]), (9, [0, 5]), (10, [0, 5, 10])]
+)
+def test_rewind_drops_later_records(tmp_path: Path, step, kept):
+  with Workdir(tmp_path) as folder:
+    for made in (0, 5, 10):
+      folder.add_scalars([{"step": made, "loss": 0.1}])
+      folder.add_evaluation(make_record(made))
+    folder.rewind(step)
+    assert [record.step for record in folder.evaluations()] == kept
+    assert [line["step"] for line in folder.scalars()] == kept
+
+
+def test_evaluations_come_back_as_they_were_in_order(tmp_path: Path):
+  with Workdir(tmp_path) as folder:
+    for step in (1_000_000, 20, 3):
+      folder.add_evaluation(make_record(step))
+    (tmp_path / "evaluations" / "000000004.npz.tmp").write_bytes(b"half")
+    found = folder.evaluations()
+  assert [record.step for record in found] == [3, 20, 1_000_000]
+  assert_same_bits(found[0].evaluation, make_record(3).evaluation)
+  assert (found[0].tasks_finished, found[0].at_task_end) == (1, True)
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "text", "incomplete"])
+def test_damaged_evaluation_is_named(tmp_path: Path, damage):
+  with Workdir(tmp_path) as folder:
+    folder.add_evaluation(make_record(12))
+    (path,) = (tmp_path / "evaluations").glob("*.npz")
+    content = bytearray(path.read_bytes())
+    if damage == "empty":
+      content.clear()
+    elif damage == "cut":
+      del content[len(content) // 2 :]
+    elif damage == "flipped":
+      content[70] ^= 0xFF  # within the first array, after its name and header
+    elif damage == "text":
+      content[:] = b"not an archive"
+    path.write_bytes(content)
+    if damage == "incomplete":
+      np.savez(path, accuracy=np.zeros(1))
+    with pytest.raises(WorkdirError) as caught:
+      folder.evaluations()
+  assert str(caught.value).startswith(f"{path} is damaged; remove it and ")
+
+
+def test_write_json_replaces_whole_files(tmp_path: Path):
+  write_json(tmp_path / "a.json", {"b": 1, "a": [1.5, None]})
+  write_json(tmp_path / "a.json", {"b": 2})
+  assert json.loads((tmp_path / "a.json").read_text()) == {"b": 2}
+  assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
