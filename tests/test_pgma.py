@@ -17,15 +17,13 @@ from ebmjax.config import default
 from ebmjax.methods.finetune import finetune
 from ebmjax.methods.pgma import (
   INPUT_NOISE,
-  Adapted,
   Dreams,
-  as_rows,
   autoencoder_loss,
   dream,
   make_adapted,
   pgma,
 )
-from ebmjax.networks.adaptation import WeightGenerator
+from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_rows
 from ebmjax.networks.autoencoder import (
   ConvAutoencoder,
   convolve,

@@ -44,14 +44,12 @@ from ebmjax.methods._gradient import (
   gradient_learner,
 )
 from ebmjax.methods.lwf import Old
-from ebmjax.networks.adaptation import WeightGenerator
+from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_network, as_rows
 from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
-from ebmjax.networks.heads import select
-from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
+from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 CLIP = 3.0
 INPUT_NOISE = 0.01  # of what the encoder sees in training
-_AUTOENCODER, _GENERATOR = 2, 3  # uses of the first key apart from the network's
 
 
 class Memory(NamedTuple):
@@ -73,56 +71,12 @@ class Dreams(NamedTuple):
   weight: Array  # []: 1, or 0 while there is nothing old
 
 
-class Adapted(NamedTuple):
-  """A network with an autoencoder and generated weights."""
-
-  network: Network
-  autoencoder: Autoencoder
-  generator: WeightGenerator
-
-  def encode(self, model_state: PyTree, rows: Array) -> Array:
-    """Returns codes [B, Z] of rows [B, P]."""
-    found: Any = self.autoencoder.apply(
-      model_state["autoencoder"], rows, method="encode"
-    )
-    return found
-
-  def features(self, params: PyTree, model_state: PyTree, x: Array) -> Array:
-    """Returns the network's features [B, F]."""
-    return self.network.features(params["network"], model_state["network"], x)
-
-  def all_energies(
-    self, params: PyTree, model_state: PyTree, x: Array, z: Array
-  ) -> Array:
-    """Returns energies [B, C] of rows whose codes are z [B, Z]."""
-    labels = jnp.arange(self.network.num_classes)
-    return self.energies(params, model_state, x, z, labels, train=False)[0]
-
-  def energies(
-    self,
-    params: PyTree,
-    model_state: PyTree,
-    x: Array,
-    z: Array,
-    labels: Array,
-    train: bool,
-  ) -> tuple[Array, PyTree]:
-    """Returns energies of labels [B, K] or [L], and the network's new state."""
-    shared, own = self.network.energies(
-      params["network"], model_state["network"], x, labels, train=train
-    )
-    weights: Any = self.generator.apply(params["generator"], z)
-    last = self.features(params, model_state, x)[:, -self.generator.units :]
-    adaptation = jnp.einsum("bu,buc->bc", last, weights)
-    return shared - select(adaptation, labels), model_state | {"network": own}
-
-
 def pgma(problem: Problem, config: Any) -> Learner:
   """Returns the given network with weights that each image generates for itself."""
   adapted = make_adapted(problem, config)
   tx = optax.chain(optax.clip_by_global_norm(CLIP), problem.tx)
   strength = config.strength * problem.num_tasks
-  whole = problem._replace(network=_as_network(adapted, problem.row), tx=tx)
+  whole = problem._replace(network=as_network(adapted, problem.row), tx=tx)
   solver = gradient_learner(whole, Addition(loss=partial(_loss, adapted, strength)))
 
   def init(key: Array) -> GradientState:
@@ -176,38 +130,6 @@ def make_adapted(problem: Problem, config: Any) -> Adapted:
       config.adapted, problem.network.num_classes, config.generator_hidden
     ),
   )
-
-
-def as_rows(x: Array) -> Array:
-  """Returns [B, P] in [0, 1] of images [B, ...]."""
-  return x.reshape(x.shape[0], -1).astype(jnp.float32) / 255
-
-
-def _as_network(adapted: Adapted, row: jax.ShapeDtypeStruct) -> Network:
-  """Returns the whole as a network that asks for codes itself."""
-  network = adapted.network
-
-  def init(key: Array) -> tuple[PyTree, PyTree]:
-    keys = (jax.random.fold_in(key, use) for use in (_AUTOENCODER, _GENERATOR))
-    params, model_state = network.init(key)  # the very key: weights may be known by it
-    autoencoder_key, generator_key = keys
-    rows = as_rows(jnp.zeros((1, *row.shape), row.dtype))
-    z = jnp.zeros((1, adapted.autoencoder.latent))
-    return (
-      {"network": params, "generator": adapted.generator.init(generator_key, z)},
-      {
-        "network": model_state,
-        "autoencoder": adapted.autoencoder.init(autoencoder_key, rows),
-      },
-    )
-
-  def energies(
-    params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
-  ) -> tuple[Array, PyTree]:
-    z = adapted.encode(model_state, as_rows(x))
-    return adapted.energies(params, model_state, x, z, labels, train)
-
-  return Network(init, energies, adapted.features, network.num_classes)
 
 
 def _loss(

@@ -1,12 +1,18 @@
 """Weights that a row's code generates, beside those that all rows share."""
 
+from typing import Any, NamedTuple
+
+import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.autoencoder import small_dense
+from ebmjax.networks.autoencoder import Autoencoder, small_dense
+from ebmjax.networks.heads import select
+from ebmjax.types import Network, PyTree
 
 UNITS_EACH = 10  # features whose weights one part generates
+_AUTOENCODER, _GENERATOR = 2, 3  # uses of the first key apart from the network's
 
 
 class WeightGenerator(nn.Module):
@@ -46,3 +52,79 @@ class _Part(nn.Module):
     for features in (self.hidden, self.hidden, self.outputs):
       z = jnp.tanh(small_dense(features)(z))
     return z
+
+
+class Adapted(NamedTuple):
+  """A network with an autoencoder and generated weights."""
+
+  network: Network
+  autoencoder: Autoencoder
+  generator: WeightGenerator
+
+  def encode(self, model_state: PyTree, rows: Array) -> Array:
+    """Returns codes [B, Z] of rows [B, P]."""
+    found: Any = self.autoencoder.apply(
+      model_state["autoencoder"], rows, method="encode"
+    )
+    return found
+
+  def features(self, params: PyTree, model_state: PyTree, x: Array) -> Array:
+    """Returns the network's features [B, F]."""
+    return self.network.features(params["network"], model_state["network"], x)
+
+  def all_energies(
+    self, params: PyTree, model_state: PyTree, x: Array, z: Array
+  ) -> Array:
+    """Returns energies [B, C] of rows whose codes are z [B, Z]."""
+    labels = jnp.arange(self.network.num_classes)
+    return self.energies(params, model_state, x, z, labels, train=False)[0]
+
+  def energies(
+    self,
+    params: PyTree,
+    model_state: PyTree,
+    x: Array,
+    z: Array,
+    labels: Array,
+    train: bool,
+  ) -> tuple[Array, PyTree]:
+    """Returns energies of labels [B, K] or [L], and the network's new state."""
+    shared, own = self.network.energies(
+      params["network"], model_state["network"], x, labels, train=train
+    )
+    weights: Any = self.generator.apply(params["generator"], z)
+    last = self.features(params, model_state, x)[:, -self.generator.units :]
+    adaptation = jnp.einsum("bu,buc->bc", last, weights)
+    return shared - select(adaptation, labels), model_state | {"network": own}
+
+
+def as_rows(x: Array) -> Array:
+  """Returns [B, P] in [0, 1] of images [B, ...]."""
+  return x.reshape(x.shape[0], -1).astype(jnp.float32) / 255
+
+
+def as_network(adapted: Adapted, row: jax.ShapeDtypeStruct) -> Network:
+  """Returns the whole as a network that asks for codes itself."""
+  network = adapted.network
+
+  def init(key: Array) -> tuple[PyTree, PyTree]:
+    keys = (jax.random.fold_in(key, use) for use in (_AUTOENCODER, _GENERATOR))
+    params, model_state = network.init(key)  # the very key: weights may be known by it
+    autoencoder_key, generator_key = keys
+    rows = as_rows(jnp.zeros((1, *row.shape), row.dtype))
+    z = jnp.zeros((1, adapted.autoencoder.latent))
+    return (
+      {"network": params, "generator": adapted.generator.init(generator_key, z)},
+      {
+        "network": model_state,
+        "autoencoder": adapted.autoencoder.init(autoencoder_key, rows),
+      },
+    )
+
+  def energies(
+    params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
+  ) -> tuple[Array, PyTree]:
+    z = adapted.encode(model_state, as_rows(x))
+    return adapted.energies(params, model_state, x, z, labels, train)
+
+  return Network(init, energies, adapted.features, network.num_classes)
