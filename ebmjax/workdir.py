@@ -38,7 +38,11 @@ WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
 _ANEW = "remove the workdir and start the run anew"
 _AGAIN = "remove this file, and the run's command goes on from the last checkpoint"
 # What results.json holds, at the least.
-RESULTS = {"average_accuracy", "per_seed", "seeds", "class_names", "config", "facts"}
+# What results.json must hold, and in which form.
+RESULTS: dict[str, type] = {
+  **{"config": dict, "facts": dict, "average_accuracy": dict},
+  **{"seeds": list, "per_seed": list, "class_names": list},
+}
 
 
 class Workdir:
@@ -165,7 +169,7 @@ class Workdir:
     if not path.exists():
       return None
     results = _read_json(path, remedy)
-    if not results.keys() >= RESULTS:
+    if not all(isinstance(results.get(key), form) for key, form in RESULTS.items()):
       raise _damaged(f"{path} is not the results of a run", remedy)
     return results
 

@@ -1,5 +1,6 @@
 """The paper's cells and their commands."""
 
+import json
 import shlex
 from typing import Any
 
@@ -136,6 +137,19 @@ def test_figures_of_other_studies_have_those_studies_protocols():
 
 def test_every_cell_of_the_paper_s_tables_is_runnable():
   assert len(RUNNABLE) >= 115
+
+
+def test_a_new_key_leaves_the_names_of_folders_as_they_are(monkeypatch):
+  """A run that was broken off before it is found again."""
+  chosen, new = CELLS[EBM].chosen, {"method.brand_new": 1.0}
+  before = commands.short_name(chosen)
+  own, usual = (
+    json.dumps(json.loads(text) | new)
+    for text in (commands.identity_of(chosen), identity({}))
+  )
+  monkeypatch.setattr(commands, "identity_of", lambda _: own)
+  monkeypatch.setattr(commands, "identity", lambda _: usual)
+  assert commands.short_name(chosen) == before
 
 
 def test_what_is_runnable_follows_the_registry(monkeypatch):

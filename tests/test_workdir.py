@@ -14,7 +14,7 @@ from ebmjax.report import facts as report_facts
 from ebmjax.report import markup, plots
 from ebmjax.reproduce import store
 from ebmjax.validation import resolve
-from ebmjax.workdir import WEIGHTS, Workdir, write_json
+from ebmjax.workdir import RESULTS, WEIGHTS, Workdir, write_json
 from tests.helpers import (
   SPLIT,
   TIMINGS,
@@ -50,7 +50,11 @@ def no_data(monkeypatch) -> None:
   monkeypatch.setattr(data, "load", None)
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", "[1]", '"text"', "{"])
+# Every part is there, but one of them is not in its form.
+FACTLESS = json.dumps({key: form() for key, form in RESULTS.items()} | {"facts": None})
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "[1]", '"text"', "{", FACTLESS])
 def test_results_that_are_none_are_told(tmp_path: Path, content):
   (tmp_path / "results.json").write_text(content)
   told = (

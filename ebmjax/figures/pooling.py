@@ -19,6 +19,7 @@ from ebmjax.report import stored
 from ebmjax.report.history import History, without_evaluations
 from ebmjax.report.stored import StoredRun
 from ebmjax.types import Evaluation
+from ebmjax.workdir import Workdir
 
 _log = logging.getLogger(__name__)
 
@@ -48,13 +49,12 @@ def scan(root: str | Path) -> list[Finished]:
   out = []
   for folder in stored.find(root):
     try:
-      results = json.loads((folder / "results.json").read_text())
-      settings(results)
-      _ = results["seeds"], results["per_seed"], results["facts"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-      _log.warning("%s is left out: no run's results.json (%r).", folder, error)
-    else:
-      out.append((folder, results))
+      results = Workdir(folder).results(remedy="")
+      if results is not None:
+        settings(results)
+        out.append((folder, results))
+    except (WorkdirError, OSError, ValueError, KeyError, TypeError) as error:
+      _log.warning("%s is left out: its results cannot be read (%s).", folder, error)
   return out
 
 

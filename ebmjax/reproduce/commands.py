@@ -70,8 +70,14 @@ def identity_of(chosen: str) -> str:
 
 
 def short_name(chosen: str) -> str:
-  """Returns a folder's name for FILE[:variants], another one if the file changes."""
-  digest = hashlib.sha256(identity_of(chosen).encode()).hexdigest()[:6]
+  """Returns a folder's name for FILE[:variants], another one if the file changes.
+
+  Keys at their default do not count: a new one leaves the names as they were.
+  """
+  own, usual = (json.loads(text) for text in (identity_of(chosen), identity({})))
+  changes = {key: value for key, value in own.items() if value != usual.get(key)}
+  text = json.dumps(changes, sort_keys=True)
+  digest = hashlib.sha256(text.encode()).hexdigest()[:6]
   return f"{Path(cli.default_workdir(chosen)).name}-{digest}"
 
 
