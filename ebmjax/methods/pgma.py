@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax import Array
+from jax import Array, lax
 
 from ebmjax.methods._gradient import (
   Addition,
@@ -91,7 +91,7 @@ def pgma(problem: Problem, config: Any) -> Learner:
     dream_key, autoencoder_key, solver_key = jax.random.split(key, 3)
     memory: Memory = state.own
     dreams = dream(adapted, memory.old, dream_key, config.dreams, problem.row)
-    autoencoder = state.model_state["autoencoder"], memory.opt_state
+    trained = state.model_state["autoencoder"], memory.opt_state
     loss = partial(
       autoencoder_loss,
       adapted.autoencoder,
@@ -99,13 +99,18 @@ def pgma(problem: Problem, config: Any) -> Learner:
       dreams=dreams,
       num_tasks=problem.num_tasks,
     )
-    for repeat_key in jax.random.split(autoencoder_key, config.repeats):
-      autoencoder = _descend(tx, loss, *autoencoder, repeat_key)
-    model_state = state.model_state | {"autoencoder": autoencoder[0]}
+
+    def repeat(carry: tuple[PyTree, PyTree], key: Array) -> tuple[Any, None]:
+      params, opt_state = carry
+      return _descend(tx, loss, params, opt_state, key), None
+
+    keys = jax.random.split(autoencoder_key, config.repeats)
+    (autoencoder, opt_state), _ = lax.scan(repeat, trained, keys)
+    model_state = state.model_state | {"autoencoder": autoencoder}
     state, metrics = solver.step(
       state._replace(model_state=model_state, own=dreams), solver_key, batch
     )
-    return state._replace(own=Memory(autoencoder[1], memory.old)), metrics
+    return state._replace(own=Memory(opt_state, memory.old)), metrics
 
   def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
     del key
