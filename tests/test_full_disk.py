@@ -133,10 +133,12 @@ def test_a_sweep_goes_on_after_a_run_without_room(
   out = tmp_path / "out"
   arguments = [f"--config={SBC}", *overrides(data_dir), f"--out={out}"]
   arguments += ["--grid=config.optimiser.learning_rate=1e-3,1e-4"]
-  assert sweep.main(["sweep", *arguments]) == 0
+  assert sweep.main(["sweep", *arguments]) == 1
   printed = capsys.readouterr()
-  assert TOLD in printed.out
-  assert "Best by validation: " in printed.out
+  assert TOLD in printed.out and "2 of 2: learning_rate=0.0001: " in printed.out
+  assert printed.err.startswith("sweep: 1 of 2 settings failed")
+  assert sweep.main(["sweep", *arguments]) == 0  # there is room again
+  assert "Best by validation: " in capsys.readouterr().out
   monkeypatch.setattr(sweep, "atomic", FullDisk)
   assert sweep.main(["sweep", *arguments]) == 1
   assert capsys.readouterr().err.splitlines()[-1] == f"sweep: {out} {TOLD}"
