@@ -91,7 +91,7 @@ def test_the_keys_of_a_network_are_those_it_reads(trunk, name):
   # A mask is told of a gate, and leaves it at that.
   read = given.read - {"gate", "skip"}
   # These have rules: a value that is not read is refused.
-  assert unread == set(config.network) - read - {"label_rows", "context"}
+  assert unread == set(config.network) - read - {"label_rows", "context", "name"}
 
 
 def test_a_mask_leaves_no_gate_to_normalise():
