@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from ebmjax.errors import WorkdirError
-from ebmjax.reproduce import claims, commands
+from ebmjax.reproduce import claims, commands, running
 from ebmjax.reproduce.cells import Cell, all_cells
 from ebmjax.reproduce.running import (
   Outcome,
@@ -289,3 +289,13 @@ def test_runs_that_cannot_be_written_are_refused(tmp_path: Path):
     claims.planning(tmp_path / "file" / "runs"),
   ):
     pass
+
+
+def test_a_run_s_remedies_are_told_as_the_flags_that_are_taken_here(tmp_path):
+  log = tmp_path / "log"
+  log.write_text("ebmjax: old\nebmjax: set config.data.dir, or another --workdir.\n")
+  told = running._fault(log, len("ebmjax: old\n"), 1, "mnist")
+  assert told == "set config.data.dir, or another --runs. (Here: --mnist=DIR.)"
+  log.write_text("ebmjax: the loss is not finite.\n")
+  assert running._fault(log, 0, 1, "mnist") == "the loss is not finite."
+  assert running._fault(log, 0, -9, "mnist").endswith(f"its output is in {log}.")
