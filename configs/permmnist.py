@@ -91,5 +91,8 @@ def _source(config: ConfigDict) -> None:
     config.optimiser.learning_rate = 0.03
     config.method.budget = 1000  # fifty a task
     return
+  if config.method.name == "bgd":
+    base.zeno(config)
+    config.stream.first_permutation = "identity"
   ten_epochs = config.method.name in ("mas", "bgd")
   config.stream.iterations = 4690 if ten_epochs else 5000

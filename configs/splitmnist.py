@@ -96,6 +96,10 @@ def _source(config: ConfigDict) -> None:
   if config.method.name == "gss_greedy":
     base.one_pass(config)
     return
+  if config.method.name == "bgd":
+    base.zeno(config)
+    config.stream.iterations = 370  # four epochs
+    return
   config.optimiser.learning_rate = 1e-3
   if config.method.name == "pgma":
     # Five epochs. Deviation: theirs are twenty for the last task.
@@ -104,7 +108,7 @@ def _source(config: ConfigDict) -> None:
     config.optimiser.b1 = 0.5
     config.method.generator = "conv"
     return
-  if config.method.name in ("mas", "bgd"):
+  if config.method.name == "mas":
     config.stream.iterations = 370  # four epochs
   else:
     config.stream.class_order = "random"

@@ -56,7 +56,7 @@ _NETWORK = {
   "embedding": "learned",
   "skip": True,
   "context": 0,  # CTN: numbers that stand for a task; 0: tasks are not told apart
-  "init": "pytorch",  # pytorch_seed: what PyTorch draws for each seed; flax; xavier
+  "init": "pytorch",  # pytorch_seed: what PyTorch draws for each seed; flax; xavier...
 }
 _METHOD = {
   "name": "finetune",

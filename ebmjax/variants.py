@@ -92,6 +92,16 @@ def one_pass(config: ConfigDict) -> None:
   config.optimiser.update({"name": "sgd", "learning_rate": 0.05})
 
 
+def zeno(config: ConfigDict) -> None:
+  """How Zeno et al. (2018) start BGD and show it MNIST; nearly all of its figure.
+
+  Normalised, no pixel is 0, so that every weight sees each image and grows certain.
+  """
+  config.data.update({"mean": (0.1,), "std": (0.2752,)})
+  config.network.init = "xavier_normal"
+  config.negatives = "all_classes"
+
+
 def _smoke(config: ConfigDict) -> None:
   config.stream.update({"iterations": 30, "epochs_per_task": 1, "tasks": 2})
   config.network.hidden = config.method.generator_hidden = 32

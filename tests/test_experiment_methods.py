@@ -135,6 +135,16 @@ def test_ctn_s_own_protocol_tells_the_task_at_test_and_shares_ten_outputs():
   assert made.method.budget == 50 * made.stream.tasks
 
 
+@pytest.mark.parametrize(("file", "epochs"), [(SPLIT, 4), (PERMUTED, 10)])
+def test_bgd_s_own_protocol_normalises_and_sets_all_classes_against(file, epochs):
+  made = resolve(cli.load(f"{file}:bgd,sbc,source"))
+  images = {SPLIT: 12_000, PERMUTED: 60_000}[file]  # of a task, about
+  assert abs(made.stream.iterations * 128 / images - epochs) < 0.1
+  assert (made.data.mean, made.data.std) == ((0.1,), (0.2752,))
+  assert (made.network.init, made.negatives) == ("xavier_normal", "all_classes")
+  assert file == SPLIT or made.stream.first_permutation == "identity"
+
+
 @pytest.mark.parametrize("setting", ["boundary_aware", "boundary_free", "joint"])
 @pytest.mark.parametrize("objective", ["contrastive", "likelihood"])
 def test_gss_on_the_energy_network_finds_negatives_for_single_rows(setting, objective):

@@ -145,6 +145,19 @@ def test_initial_weights_are_uniform_in_pytorch_s_bounds():
   np.testing.assert_allclose(params["label_gate"]["embedding"].std(), 1, rtol=0.05)
 
 
+def test_xavier_s_normal_weights_have_normal_biases_beside_them():
+  config = default().network
+  config.update({"name": "sbc", "hidden": 300, "init": "xavier_normal"})
+  network = networks.make(config, input_shape=(784,), num_classes=200)
+  params, _ = network.init(jax.random.key(0))
+  for layer, fan_in, fan_out in (("layers_0", 784, 300), ("head", 300, 200)):
+    kernel, bias = (np.asarray(params[layer][name]) for name in ("kernel", "bias"))
+    std = np.sqrt(2 / (fan_in + fan_out))
+    np.testing.assert_allclose(kernel.std(), std, rtol=0.02)
+    assert np.abs(kernel).max() > 3 * std  # neither uniform nor cut off
+    np.testing.assert_allclose(bias.std(), np.sqrt(2 / (1 + fan_out)), rtol=0.15)
+
+
 def test_fixed_embedding_is_no_parameter_and_uniform():
   config = default().network
   config.embedding = "fixed"

@@ -8,7 +8,8 @@ from flax import linen as nn
 from jax import Array
 
 # pytorch_seed: the very numbers that PyTorch draws for the run's seed (`seeded.py`).
-INITS = ("pytorch", "pytorch_seed", "flax", "xavier")
+# xavier: zero biases; xavier_normal: biases drawn, too, as BGD's authors do.
+INITS = ("pytorch", "pytorch_seed", "flax", "xavier", "xavier_normal")
 
 Initialiser = Callable[..., Array]
 
@@ -19,6 +20,8 @@ def kernel(init: str) -> Initialiser:
     return nn.initializers.lecun_normal()
   if init == "xavier":
     return nn.initializers.xavier_uniform()
+  if init == "xavier_normal":
+    return nn.initializers.variance_scaling(1.0, "fan_avg", "normal")
   # Uniform in +-1/sqrt(fan_in): a variance of 1/3 of LeCun's.
   return nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
 
@@ -27,12 +30,19 @@ def bias(init: str, fan_in: int) -> Initialiser:
   """Returns the initialiser of the bias beside a kernel of `fan_in` inputs."""
   if init in ("flax", "xavier"):
     return nn.initializers.zeros
+  if init == "xavier_normal":
+    return _normal_bias
   bound = fan_in**-0.5
 
   def uniform(key: Array, shape: tuple[int, ...], dtype=jnp.float32) -> Array:
     return jax.random.uniform(key, shape, dtype, -bound, bound)
 
   return uniform
+
+
+def _normal_bias(key: Array, shape: tuple[int, ...], dtype=jnp.float32) -> Array:
+  """Returns draws of Xavier's variance for a kernel of one input, 2 / (1 + fan_out)."""
+  return jax.random.normal(key, shape, dtype) * (2 / (1 + shape[-1])) ** 0.5
 
 
 def dense(features: int, fan_in: int, init: str) -> nn.Dense:

@@ -83,11 +83,8 @@ def deviations(cell_id: str) -> list[str]:
       "the network's own weights stand beside the generated ones, without dropout; the "
       "last task is no longer than the others"
     )
-  if origin(cell_id) == _ORIGINS["bgd"]:
-    found.append(
-      "weights drawn as everywhere here and pixels from 0 to 1, where that study draws "
-      "Xavier's and normalises; images of split MNIST not padded"
-    )
+  if origin(cell_id) == _ORIGINS["bgd"] and dataset == "split_mnist":
+    found.append("images not padded to 32x32")
   if (table, method, dataset) == ("boundary_aware_no_replay", "mas", "split_mnist"):
     found.append("pixels from 0 to 1, where that study normalises")
   if table == "boundary_free" and method in ("online_ewc", "si"):
