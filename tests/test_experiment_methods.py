@@ -136,7 +136,7 @@ def test_ctn_s_own_protocol_tells_the_task_at_test_and_shares_ten_outputs():
 
 
 @pytest.mark.parametrize(("file", "epochs"), [(SPLIT, 4), (PERMUTED, 10)])
-def test_bgd_s_own_protocol_normalises_and_sets_all_classes_against(file, epochs):
+def test_bgd_s_own_protocol_normalises_and_draws_xavier_s_weights(file, epochs):
   made = resolve(cli.load(f"{file}:bgd,sbc,source"))
   images = {SPLIT: 12_000, PERMUTED: 60_000}[file]  # of a task, about
   assert abs(made.stream.iterations * 128 / images - epochs) < 0.1
