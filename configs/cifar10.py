@@ -74,8 +74,8 @@ def get_config(variants: str | None = None) -> ConfigDict:
 
 # The paper does not publish its own strengths: those of van de Ven et al. (2021) for
 # EWC, Online EWC and SI; of Zeno et al. for BGD. The budget is the paper's. PGMA's
-# authors published settings for MNIST alone: theirs, but for longer codes. DGR's
-# generator is CIFAR-100's.
+# authors published settings for MNIST alone: of its own keys theirs, but for longer
+# codes. DGR's generator is CIFAR-100's.
 _METHODS: base.Settings = {
   "ewc": {"strength": 10.0, "fisher": "expected", "fisher_samples": 1000},
   "online_ewc": {"strength": 10.0, "fisher": "expected", "fisher_samples": 1000},
@@ -106,4 +106,4 @@ def _source(config: ConfigDict) -> None:
   config.stream.update({"iterations": 1000, "batch_size": 10, "epochs_per_task": 1})
   config.network.trunk = "resnet18"
   config.optimiser.update({"name": "sgd", "learning_rate": 0.01})
-  config.data.augment = "none"
+  config.data.update({"augment": "none", "mean": (0.0,) * 3, "std": (1.0,) * 3})

@@ -59,7 +59,7 @@ def of_method(config: ConfigDict) -> list[Rule]:
     (
       config.stream.batch_size < 2
       and config.negatives in IN_BATCH
-      and not traits(method).mixes,
+      and not traits(method).joins,
       f"config.negatives={config.negatives!r} looks for another class in a batch of "
       "one row; set config.stream.batch_size to 2 or more.",
     ),
@@ -95,7 +95,7 @@ def require_negatives(config: ConfigDict, per_task: int) -> None:
   if config.stream.setting != "boundary_aware" or per_task != 1:
     return
   method, negatives = config.method.name, config.negatives
-  near = negatives in ("one_of_task", *IN_BATCH) and not traits(method).mixes
+  near = negatives in ("one_of_task", *IN_BATCH) and not traits(method).joins
   # CTN normalises over the labels of a row's own task, whatever else was seen.
   if near or config.stream.scenario != "class" or method == "ctn":
     raise ConfigError(

@@ -12,6 +12,7 @@ class Traits(NamedTuple):
   boundaries: bool = False  # it consolidates where a task ends
   periodic: bool = False  # or every so many steps, where no end is told
   mixes: bool = False  # its batches hold several tasks, with one set of candidates
+  joins: bool = False  # old rows stand in the batch itself, where negatives are sought
   optimiser: bool = True  # it reads config.optimiser
 
 
@@ -28,15 +29,21 @@ TRAITS: dict[str, Traits] = {
   "mas": Traits(("strength", "importance"), boundaries=True, periodic=True),
   "bgd": Traits(("std_init", "step_size", "draws"), optimiser=False),
   "er": Traits(
-    ("budget", "quota", "replay_weights"), boundaries=True, periodic=True, mixes=True
+    ("budget", "quota", "replay_weights"),
+    boundaries=True,
+    periodic=True,
+    mixes=True,
+    joins=True,
   ),
   "gss_greedy": Traits(("budget", "repeats", "directions"), mixes=True),
-  "icarl": Traits(("temperature", "budget"), boundaries=True, mixes=True),
+  "icarl": Traits(("temperature", "budget"), boundaries=True, mixes=True, joins=True),
   "ctn": Traits(
     ("strength", "temperature", "budget", "repeats", "inner_steps", "context_rate"),
     boundaries=True,
   ),
-  "dgr": Traits(("generator_hidden", "latent"), boundaries=True, mixes=True),
+  "dgr": Traits(
+    ("generator_hidden", "latent"), boundaries=True, mixes=True, joins=True
+  ),
   "bir": Traits(
     ("temperature", "generator_hidden", "latent", "gate_off"),
     boundaries=True,

@@ -158,6 +158,16 @@ def test_xavier_s_normal_weights_have_normal_biases_beside_them():
     np.testing.assert_allclose(bias.std(), np.sqrt(2 / (1 + fan_out)), rtol=0.15)
 
 
+def test_small_weights_are_cut_off_and_have_no_biases():
+  config = default().network
+  config.update({"name": "sbc", "hidden": 300, "init": "small"})
+  network = networks.make(config, input_shape=(784,), num_classes=10)
+  params, _ = network.init(jax.random.key(0))
+  kernel = np.asarray(params["layers_0"]["kernel"])
+  assert 0.015 < np.abs(kernel).max() < 0.025 and 0.008 < kernel.std() < 0.011
+  assert not params["layers_0"]["bias"].any() and not params["head"]["bias"].any()
+
+
 def test_fixed_embedding_is_no_parameter_and_uniform():
   config = default().network
   config.embedding = "fixed"

@@ -1,6 +1,8 @@
 """The paper's cells and their commands."""
 
+import ast
 import json
+import re
 import shlex
 from typing import Any
 
@@ -13,6 +15,7 @@ from ebmjax.identity import identity, nested, recorded
 from ebmjax.report import paper
 from ebmjax.reproduce import commands, estimates, protocols
 from ebmjax.reproduce.cells import Cell, all_cells, table_cells, tables
+from tests.helpers import ROOT
 
 EBM = "boundary_aware_no_replay/ebm/split_mnist"
 CELLS = {cell.id: cell for cell in all_cells()}
@@ -50,6 +53,42 @@ def test_the_tables_have_115_cells_with_readable_unique_ids():
     "number_of_tasks": 20,
     "alternative_objective": 2,
   }
+
+
+def rows_of(file: str) -> list[tuple[str, float]]:
+  """Returns what a configuration's own text says: variants, and the paper's figure.
+
+  `:ewc,sbc (and si, lwf)` stands for three; `(none)` for the file alone.
+  """
+  module = ast.parse((ROOT / "configs" / file).read_text("utf-8"))
+  found: list[tuple[str, float]] = []
+  for line in (ast.get_docstring(module) or "").splitlines():
+    if not line.startswith(("| :", "| (none)")):
+      continue
+    _, left, figures, *_ = line.split("|")
+    named = re.findall(r":([a-z]\w*(?:,\w+)*)", left) or [""]
+    also = re.search(r"\(and ([^)]*)\)", left)
+    if also:
+      (method,) = [name for name in named[0].split(",") if name in methods.METHODS]
+      named += [named[0].replace(method, other) for other in also[1].split(", ")]
+    numbers = [float(number.split("+-")[0]) for number in figures.split(",")]
+    found += zip(named, numbers, strict=True)
+  return found
+
+
+@pytest.mark.parametrize(
+  "file", ["splitmnist.py", "permmnist.py", "cifar10.py", "cifar100.py"]
+)
+def test_a_configuration_s_text_names_the_commands_of_the_cells(file):
+  cells: dict[tuple[str, ...], set[float]] = {}
+  for cell in all_cells():
+    own, _, variants = cell.chosen.partition(":")
+    if own.endswith(f"/{file}") and not ("sbc" in variants and "tasks" in variants):
+      names = tuple(sorted(variants.split(",")))
+      cells.setdefault(names, set()).add(cell.accuracy)
+  rows = {tuple(sorted(names.split(","))): figure for names, figure in rows_of(file)}
+  assert rows.keys() == cells.keys()
+  assert all(figure in cells[names] for names, figure in rows.items())
 
 
 @pytest.mark.parametrize("cell", RUNNABLE, ids=lambda cell: cell.id)

@@ -12,13 +12,14 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.networks import initialisers
 from ebmjax.networks.conv import product_of_patches
 from ebmjax.networks.initialisers import Initialiser
 
 GENERATORS = ("dense", "conv")
 _SIDE = 4  # of a strided kernel
 _SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-_SMALL = nn.initializers.truncated_normal(0.01)  # as the authors of PGMA start
+_SMALL = initialisers.kernel("small")  # as the authors of PGMA start
 
 
 def small_dense(features: int) -> nn.Dense:

@@ -8,8 +8,9 @@ from flax import linen as nn
 from jax import Array
 
 # pytorch_seed: the very numbers that PyTorch draws for the run's seed (`seeded.py`).
-# xavier: zero biases; xavier_normal: biases drawn, too, as BGD's authors do.
-INITS = ("pytorch", "pytorch_seed", "flax", "xavier", "xavier_normal")
+# xavier: zero biases, and so small, as PGMA's authors do; xavier_normal: biases drawn,
+# too, as BGD's do.
+INITS = ("pytorch", "pytorch_seed", "flax", "xavier", "xavier_normal", "small")
 
 Initialiser = Callable[..., Array]
 
@@ -20,6 +21,8 @@ def kernel(init: str) -> Initialiser:
     return nn.initializers.lecun_normal()
   if init == "xavier":
     return nn.initializers.xavier_uniform()
+  if init == "small":
+    return nn.initializers.truncated_normal(0.01)
   if init == "xavier_normal":
     return nn.initializers.variance_scaling(1.0, "fan_avg", "normal")
   # Uniform in +-1/sqrt(fan_in): a variance of 1/3 of LeCun's.
@@ -28,7 +31,7 @@ def kernel(init: str) -> Initialiser:
 
 def bias(init: str, fan_in: int) -> Initialiser:
   """Returns the initialiser of the bias beside a kernel of `fan_in` inputs."""
-  if init in ("flax", "xavier"):
+  if init in ("flax", "xavier", "small"):
     return nn.initializers.zeros
   if init == "xavier_normal":
     return _normal_bias
