@@ -12,7 +12,7 @@ from ebmjax.errors import ConfigError, UserError
 from ebmjax.figures import FIGURES
 from ebmjax.figures.missing import folders_told, runs_of
 from ebmjax.figures.pooling import scan
-from ebmjax.terminal import Parser, answer, place
+from ebmjax.terminal import Parser, answer, each, place
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,18 +51,13 @@ def listing(root: Path, allow_partial: bool = False) -> str:
 
 def _draw(given: argparse.Namespace) -> int:
   """Returns 1 where a figure could not be drawn; the others are drawn all the same."""
-  code = 0
-  for name in given.names:
-    try:
-      paths = figures.draw(
-        name, given.runs, given.out, allow_partial=given.allow_partial
-      )
-    except UserError as error:
-      code = 1
-      print(f"figures: {error}", file=sys.stderr)
-    else:
-      print(*paths, sep="\n")
-  return code
+
+  def draw(name: str) -> None:
+    partial = given.allow_partial
+    paths = figures.draw(name, given.runs, given.out, allow_partial=partial)
+    print(*paths, sep="\n")
+
+  return each("figures", given.names, draw)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.figures.panels import COLOURS
-from ebmjax.figures.roles import BASE, USUAL
+from ebmjax.figures.roles import BASE, config_file
 from ebmjax.figures.spec import FigureSpec, Role, Runs
 from ebmjax.report import drawing
 
@@ -134,11 +134,12 @@ def _role(network: str, model: str) -> Role:
   keys = BASE | {"data.name": "noise", "data.memorise": True, "stream.tasks": 1}
   keys |= {"network.name": network, "network.hidden": MODELS[model]}
   del keys["data.images"]
+  variants = [name for name in (model, network) if name not in ("small", "ebm")]
   return Role(
     name=f"{network.upper()} {model}",
     says=f"the {model} {network.upper()} of the capacity study",
     keys=keys | {"objective": OBJECTIVES[network]},
-    usual=USUAL | {"stream.iterations": 100_000},
+    chosen=config_file("capacity", ",".join(variants)),
     make=f"python -m launch.capacity --networks {network} --models {model}",
     folder="capacity",
     apart="data.images",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ebmjax.errors import UserError
+from ebmjax.figures.departures import departures_told
 from ebmjax.figures.pooling import choose, seeds_told
 from ebmjax.figures.spec import FigureSpec, Finished, Role, Runs
 
@@ -47,10 +48,8 @@ def command(role: Role, root: Path) -> str:
 def caption(spec: FigureSpec, runs: Runs) -> str:
   """Returns the figure's caption with what must be known of the runs drawn."""
   notes = [spec.caption, seeds_told(runs)]
-  for name, found in runs.items():
-    changed = sorted({text for run in found for text in run.departures})
-    if changed:
-      notes.append(f"{name} with {', '.join(changed)}.")
+  for role in spec.roles:
+    notes += departures_told(role, runs[role.name])
   partial = {
     run.results["facts"]["data_source"]
     for found in runs.values()

@@ -13,13 +13,14 @@ from ml_collections import ConfigDict
 
 from ebmjax import config
 from ebmjax.errors import UserError, WorkdirError
+from ebmjax.figures.departures import departures
 from ebmjax.figures.spec import Finished, Role, Run, Runs, Shown
 from ebmjax.identity import identity, recorded
 from ebmjax.report import stored
 from ebmjax.report.history import History, without_evaluations
 from ebmjax.report.stored import StoredRun
 from ebmjax.types import Evaluation
-from ebmjax.workdir import Workdir
+from ebmjax.workdir import WEIGHTS, Workdir
 
 _log = logging.getLogger(__name__)
 
@@ -35,9 +36,9 @@ def find_runs(
 
   Runs of disjoint seeds are pooled where nothing else differs and those evaluations
   which are `shown` were made at the same steps. Of several that fit, the role gets the
-  one on full data, then the most usual, then (`within` tasks) the one evaluated most
-  often, then the one with most seeds. Runs on part of the data count with
-  `allow_partial` only.
+  one on full data, then the one that departs least from the role's file, then (`within`
+  tasks) the one evaluated most often, then the one with most seeds. Runs on part of the
+  data count with `allow_partial` only.
   """
   return choose(scan(root), roles, shown=shown, allow_partial=allow_partial)
 
@@ -109,9 +110,15 @@ def _cast(
   choices: dict[Any, list[Run]] = defaultdict(list)
   for group in _groups(role, finished, shown):
     run = _pool(role, group)
-    if allow_partial or not run.partial:
+    if _counts(role, run, allow_partial):
       choices[run.value].append(run)
   return tuple(min(choices[value], key=_order(shown)) for value in sorted(choices))
+
+
+def _counts(role: Role, run: Run, allow_partial: bool) -> bool:
+  if run.partial:  # no run of the ledger's, which the figure's title says
+    return allow_partial
+  return not (role.exact and run.departures)
 
 
 def _order(shown: Shown) -> Any:
@@ -156,9 +163,9 @@ def _fits(role: Role, found: Mapping[str, Any]) -> bool:
 def _what_seeds_share(run: StoredRun) -> str:
   """Returns a text that is equal for runs which only differ in their seeds."""
   config = identity(recorded(run.results["config"]))
-  digest = run.results["facts"].get("data_digest")
+  facts = (run.results["facts"].get(name) for name in ("data_digest", WEIGHTS))
   steps = run.history.steps.tolist()
-  return json.dumps([config, digest, steps, run.history.class_names])
+  return json.dumps([config, *facts, steps, run.history.class_names])
 
 
 def _pool(role: Role, group: Sequence[StoredRun]) -> Run:
@@ -175,16 +182,14 @@ def _pool(role: Role, group: Sequence[StoredRun]) -> Run:
     evaluations=Evaluation(*(np.concatenate(field, axis=1) for field in fields)),
     seeds=tuple(seed for run in taken for seed in run.history.seeds),
   )
-  usual = role.usual.items()
+  value = found[role.apart] if role.apart else ""
   return Run(
     paths=tuple(run.path for run in taken),
     results=first.results,
     history=history,
     per_seed=np.concatenate([np.asarray(run.results["per_seed"]) for run in taken]),
-    value=found[role.apart] if role.apart else "",
-    departures=tuple(
-      f"{key}={found[key]}" for key, value in usual if found[key] != value
-    ),
+    value=value,
+    departures=departures(role, value, first.results["config"]),
     partial=not (role.generated or first.results["facts"].get("data_full", False)),
   )
 

@@ -5,10 +5,10 @@ from typing import Any
 from ebmjax.figures.spec import Role
 
 STREAMS = {"split": ("splitmnist", 5), "permuted": ("permmnist", 10)}
-NETWORKS = {  # name -> network, objective, usual negatives, variants
-  "SBC": ("sbc", "ce", "all_seen", "sbc"),
-  "SBC*": ("sbc", "contrastive", "one_of_task", "contrastive,sbc"),
-  "EBM": ("ebm", "contrastive", "one_of_task", ""),
+NETWORKS = {  # name -> network, objective, variants
+  "SBC": ("sbc", "ce", "sbc"),
+  "SBC*": ("sbc", "contrastive", "contrastive,sbc"),
+  "EBM": ("ebm", "contrastive", ""),
 }
 SPELLED = {"SBC*": "SBC with the contrastive objective (SBC*)"}
 BASE: dict[str, Any] = {
@@ -19,12 +19,11 @@ BASE: dict[str, Any] = {
   "data.memorise": False,
   "data.validation": 0,
 }
-USUAL: dict[str, Any] = {
-  "stream.class_order": "fixed",
-  "stream.iterations": 2000,
-  "stream.batch_size": 128,
-  "optimiser.learning_rate": 1e-4,
-}
+
+
+def config_file(name: str, variants: str) -> str:
+  """Returns FILE[:variants] of ours, such as configs/splitmnist.py:sbc."""
+  return f"configs/{name}.py" + (f":{variants}" if variants else "")
 
 
 def mnist(network: str, stream: str, *, every: int = 0, ends: bool = True) -> Role:
@@ -34,17 +33,17 @@ def mnist(network: str, stream: str, *, every: int = 0, ends: bool = True) -> Ro
   evaluated at the ends of its tasks.
   """
   file, tasks = STREAMS[stream]
-  name, objective, negatives, variants = NETWORKS[network]
+  name, objective, variants = NETWORKS[network]
   keys = BASE | {"network.name": name, "objective": objective}
   keys |= {"data.name": "mnist", "stream.name": stream, "stream.tasks": tasks}
   if ends:
     keys["eval.at_task_ends"] = True
-  chosen = f"configs/{file}.py" + (f":{variants}" if variants else "")
+  chosen = config_file(file, variants)
   return Role(
     name=f"{network}, {stream}",
     says=f"{SPELLED.get(network, network)} on {stream} MNIST",
     keys=keys,
-    usual=USUAL | {"negatives": negatives},
+    chosen=chosen,
     make=f"python -m ebmjax.main --config={chosen}"
     + (f" --config.eval.every={every}" if every else ""),
     folder="-".join([file, *variants.split(",")]).strip("-"),

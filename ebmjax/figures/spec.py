@@ -24,12 +24,23 @@ class Role(NamedTuple):
   name: str  # unlike all others of the figure, such as "SBC"
   says: str  # "SBC on split MNIST"
   keys: Mapping[str, Any]  # what a run must have: {"stream.tasks": 5}
-  usual: Mapping[str, Any]  # what it has rather than not, as the experiment's file
+  # FILE[:variants] that a run had best be of, or {value of `apart`: FILE[:variants]};
+  # then those values alone count.
+  chosen: str | Mapping[Any, str]
   make: str  # the command that makes it, without the workdir
   folder: str  # where under the folder of runs
   apart: str = ""  # a key by whose values runs are kept apart; "": a single run plays
-  values: tuple[Any, ...] = ()  # of `apart`, those that count; none: all
   generated: bool = False  # images are drawn, so there is no full set to ask for
+  exact: bool = False  # a run on the full data that departs from `chosen` is left out
+
+  @property
+  def values(self) -> tuple[Any, ...]:
+    """Returns the values of `apart` that count, () for all."""
+    return () if isinstance(self.chosen, str) else tuple(self.chosen)
+
+  def file(self, value: Any) -> str:
+    """Returns FILE[:variants] of runs whose key `apart` has this value."""
+    return self.chosen if isinstance(self.chosen, str) else self.chosen[value]
 
 
 class Run(NamedTuple):
@@ -40,7 +51,7 @@ class Run(NamedTuple):
   history: History  # of all seeds, as much of it as the figure shows
   per_seed: np.ndarray  # [R], the final average accuracy in percent
   value: Any  # of the role's key `apart`
-  departures: tuple[str, ...]  # from what is usual: "stream.iterations=30"
+  departures: tuple[str, ...]  # from the role's file: "stream.iterations=30"
   partial: bool  # trained on part of the data
 
 
