@@ -59,7 +59,7 @@ def run(
   locked = processes.only_first(lambda: Workdir(workdir))
   with locked as folder, memory.shortage_told():
     folder.claim(config)
-    results = folder.results()
+    results = folder.results(whole=finished.fills_page)
     if results is not None:
       finished.require_same_data(results, config, workdir, dataset)
       told = "%s holds this run, finished, on %s; nothing is left to do."
@@ -117,6 +117,7 @@ class _Loop:
     with ExitStack() as stack:
       self._keeper = stack.enter_context(self._open_checkpoints())
       done = self._restore()
+      self._require_evaluations(done)
       self._folder.rewind(done)
       first = max(done, 0)
       board_dir, steps = self._workdir / "tensorboard", self._stops[-1].step
@@ -145,6 +146,12 @@ class _Loop:
     self._watch.go_on_from(self._keeper.spent(step))
     _log.info("Going on from the checkpoint of step %d.", step)
     return step
+
+  def _require_evaluations(self, done: int) -> None:
+    """Refuses to go on without what was found before: its scores need all of it."""
+    self._folder.require_evaluations(
+      [stop.step for stop in self._stops if stop.evaluate and stop.step <= done]
+    )
 
   def _train_until(self, stop: Stop, first: int) -> None:
     size = self._setup.config.runner.chunk

@@ -37,6 +37,13 @@ def make_plan(config: Any, ends: list[int]) -> list[Stop]:
   return before + stops
 
 
+def evaluated_ends(config: Any, steps: int) -> list[Stop]:
+  """Returns those ends of tasks at which a run of `steps` steps is evaluated."""
+  tasks = config.stream.tasks
+  ends = [steps * (task + 1) // tasks for task in range(tasks)]  # streams.task_ends
+  return [stop for stop in make_plan(config, ends) if stop.ends_task and stop.evaluate]
+
+
 def tasks_to_evaluate(stop: Stop, num_tasks: int, hides_task: bool) -> range:
   """Returns the tasks worth asking at a stop.
 

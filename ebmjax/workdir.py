@@ -5,7 +5,7 @@ import json
 import time
 import uuid
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import atomic, effects, locks
+from ebmjax import atomic, effects, finished, locks
 from ebmjax.config import PLACES, default, flat_keys
 from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.types import Evaluation
@@ -37,12 +37,7 @@ class Record(NamedTuple):
 WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
 _ANEW = "remove the workdir and start the run anew"
 _AGAIN = "remove this file, and the run's command goes on from the last checkpoint"
-# What results.json holds, at the least.
-# What results.json must hold, and in which form.
-RESULTS: dict[str, type] = {
-  **{"config": dict, "facts": dict, "average_accuracy": dict},
-  **{"seeds": list, "per_seed": list, "class_names": list},
-}
+_TWICE = "remove this file, for results.json holds the configuration, too"
 
 
 class Workdir:
@@ -119,13 +114,19 @@ class Workdir:
     """Returns the configuration that the folder belongs to, None if it is a new one."""
     path = self.path / "config.json"
     if path.exists():
-      return _read_json(path)
+      return _read_json(path, self._config_remedy())
     if (results := self.results()) is not None:
       stored: dict[str, Any] = results["config"]
       return stored
     if any(self._evaluations.glob("*.npz")):
       raise WorkdirError(f"{path} is gone, which says what was run here; {_ANEW}.")
     return None
+
+  def _config_remedy(self) -> str:
+    try:
+      return _ANEW if self.results() is None else _TWICE
+    except WorkdirError:
+      return _ANEW
 
   def settle(self, facts: dict[str, Any]) -> dict[str, Any]:
     """Returns the facts of the first start; refuses other data or weights than it had.
@@ -160,8 +161,12 @@ class Workdir:
       write_json(path, config.to_dict())
     write_json(self.path / "run.json", facts)
 
-  def results(self, remedy: str = _AGAIN) -> dict[str, Any] | None:
-    """Returns the results of a finished run, or None.
+  def results(
+    self,
+    remedy: str = _AGAIN,
+    whole: Callable[[Mapping[str, Any]], bool] = finished.is_whole,
+  ) -> dict[str, Any] | None:
+    """Returns the results of a finished run, or None; as `whole` as the reader needs.
 
     Who only looks for runs asks for no `remedy`: the file may be anybody's.
     """
@@ -169,7 +174,7 @@ class Workdir:
     if not path.exists():
       return None
     results = _read_json(path, remedy)
-    if not all(isinstance(results.get(key), form) for key, form in RESULTS.items()):
+    if not whole(results):
       raise _damaged(f"{path} is not the results of a run", remedy)
     return results
 
@@ -187,16 +192,11 @@ class Workdir:
       file.writelines(json.dumps(line) + "\n" for line in lines)
 
   def scalars(self) -> list[dict[str, Any]]:
-    """Returns the lines of scalars.jsonl; a line cut short by a kill is left out."""
+    """Returns the lines of scalars.jsonl; one cut short by a kill is left out."""
     if not self._scalars.exists():
       return []
-    out = []
-    for line in self._scalars.read_text(errors="replace").splitlines():
-      try:
-        out.append(json.loads(line))
-      except json.JSONDecodeError:
-        break
-    return out
+    lines = self._scalars.read_text(errors="replace").splitlines()
+    return [point for line in lines if (point := _read_scalar(line)) is not None]
 
   def add_evaluation(self, record: Record) -> None:
     """Keeps an evaluation under its step, whole or not at all."""
@@ -213,6 +213,19 @@ class Workdir:
   def evaluations(self) -> list[Record]:
     """Returns all evaluations kept, in the order of their steps."""
     return [_read_record(path) for path in self._records()]
+
+  def require_evaluations(self, steps: Iterable[int]) -> None:
+    """Refuses where the evaluation of one of these steps is missing or damaged."""
+    for step in steps:
+      path = self._evaluations / f"{step:09d}.npz"
+      if not path.exists():
+        raise self.lacks(step)
+      _read_record(path)
+
+  def lacks(self, step: int) -> WorkdirError:
+    """Returns the error for an evaluation that is not there."""
+    path = self._evaluations / f"{step:09d}.npz"
+    return WorkdirError(f"{path} is missing; put it back, or {_remake(path)}.")
 
   def _records(self) -> list[Path]:
     """Returns the files of evaluations by step; others that lie there are not ours."""
@@ -251,7 +264,31 @@ def _read_record(path: Path) -> Record:
         evaluation,
       )
   except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-    raise WorkdirError(
-      f"{path} is damaged; remove it and the checkpoints of its step and later, or "
-      "start the run anew in another --workdir."
-    ) from error
+    raise WorkdirError(f"{path} is damaged; {_remake(path)}.") from error
+
+
+def _remake(path: Path) -> str:
+  """Returns what a user does for an evaluation to be made again."""
+  folder, anew = path.parent.parent, "start the run anew in another --workdir"
+  ended = (folder / "results.json").exists()
+  if ended and not (folder / "config.json").exists():
+    return anew  # results.json alone says what was run
+  own = [*(["it"] if path.exists() else []), *(["results.json"] if ended else [])]
+  first = f"{', '.join(own)} and " if own else ""
+  return (
+    f"remove {first}the checkpoints of its step and later, and the run's command makes "
+    f"it again, or {anew}"
+  )
+
+
+def _read_scalar(line: str) -> dict[str, Any] | None:
+  """Returns a line of scalars.jsonl, None where it is no point of a curve."""
+  try:
+    point = json.loads(line)
+  except json.JSONDecodeError:
+    return None
+  if not isinstance(point, dict):
+    return None
+  whole = all(isinstance(point.get(key), int) for key in ("step", "seed"))
+  number = isinstance(point.get("loss"), int | float | None)
+  return point if whole and number else None

@@ -10,11 +10,12 @@ from ebmjax import data, environment, experiment
 from ebmjax.data import files
 from ebmjax.data.registry import find
 from ebmjax.errors import WorkdirError
+from ebmjax.finished import RESULTS
 from ebmjax.report import facts as report_facts
 from ebmjax.report import markup, plots
 from ebmjax.reproduce import store
 from ebmjax.validation import resolve
-from ebmjax.workdir import RESULTS, WEIGHTS, Workdir, write_json
+from ebmjax.workdir import WEIGHTS, Workdir, write_json
 from tests.helpers import (
   SPLIT,
   TIMINGS,

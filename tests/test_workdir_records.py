@@ -36,6 +36,20 @@ def test_torn_last_line_of_scalars_is_left_out(tmp_path: Path, torn):
   assert [json.loads(line)["step"] for line in text.splitlines()] == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+  "odd", ["3", "[1]", "null", '"text"', "{}", '{"step": 1}', '{"step": 1, "se']
+)
+def test_lines_that_are_no_scalars_are_passed_over(tmp_path: Path, odd):
+  """Wherever they stand; what follows them is kept."""
+  points = [{"step": step, "seed": 0, "loss": 0.5} for step in (1, 2)]
+  lines = [json.dumps(points[0]), odd, json.dumps(points[1])]
+  (tmp_path / "scalars.jsonl").write_text("\n".join(lines) + "\n")
+  with Workdir(tmp_path) as folder:
+    assert folder.scalars() == points
+    folder.rewind(1)
+    assert folder.scalars() == points[:1]
+
+
 def test_without_scalars_there_are_none(tmp_path: Path):
   with Workdir(tmp_path) as folder:
     assert folder.scalars() == []
@@ -48,7 +62,7 @@ def test_without_scalars_there_are_none(tmp_path: Path):
 def test_rewind_drops_later_records(tmp_path: Path, step, kept):
   with Workdir(tmp_path) as folder:
     for made in (0, 5, 10):
-      folder.add_scalars([{"step": made, "loss": 0.1}])
+      folder.add_scalars([{"step": made, "seed": 0, "loss": 0.1}])
       folder.add_evaluation(make_record(made))
     folder.rewind(step)
     assert [record.step for record in folder.evaluations()] == kept

@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from ml_collections import ConfigDict
 
 from ebmjax.errors import WorkdirError
-from ebmjax.report.history import History, evaluated_on
+from ebmjax.finished import fills_page
+from ebmjax.plan import evaluated_ends
+from ebmjax.report.history import History, evaluated_on, task_ends
 from ebmjax.types import Evaluation
 from ebmjax.workdir import Record, Workdir
 
@@ -26,7 +29,7 @@ def read(path: str | Path) -> StoredRun:
   if not Path(path).is_dir():
     raise WorkdirError(f"there is no folder {path}; give the --workdir of a run.")
   folder = Workdir(Path(path))  # not entered: reading needs no lock
-  results = folder.results()
+  results = folder.results(whole=fills_page)
   if results is None:
     raise WorkdirError(
       f"{path} holds no finished run (no results.json); give the --workdir of a run "
@@ -44,7 +47,24 @@ def read(path: str | Path) -> StoredRun:
     results["seeds"],
     evaluated_on(results["config"]),
   )
+  _require_ends(folder, results, history)
   return StoredRun(folder.path, results, history, folder.scalars())
+
+
+def _require_ends(folder: Workdir, results: dict[str, Any], history: History) -> None:
+  """Refuses a run without an evaluation that its plan has at the end of a task.
+
+  The last step is such an end. Which stops there are is a matter of the plan; the
+  evaluations say themselves of which task's end they are.
+  """
+  try:
+    stops = evaluated_ends(ConfigDict(results["config"]), results["facts"]["steps"])
+  except (AttributeError, LookupError, TypeError, ValueError):
+    return  # results that do not tell their plan
+  found = task_ends(history)
+  for stop in stops:
+    if stop.task + 1 not in found:
+      raise folder.lacks(stop.step)
 
 
 def holds_run(folder: Path) -> bool:
