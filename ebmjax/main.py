@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ebmjax import processes
 from ebmjax.errors import ConfigError, UserError
+from ebmjax.terminal import piped
 
 
 def main(argv: list[str]) -> int:
@@ -81,7 +82,7 @@ def require_device() -> None:
 
 def cli() -> None:
   """Entry point of the `ebmjax` command."""
-  sys.exit(main(sys.argv))
+  sys.exit(piped(lambda: main(sys.argv)))
 
 
 if __name__ == "__main__":

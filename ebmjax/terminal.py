@@ -2,8 +2,9 @@
 
 import argparse
 import contextlib
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -68,10 +69,37 @@ def answer(
 ) -> int:
   """Returns the exit code of `work`, after telling a user's error as `name`'s."""
   try:
-    return work()
+    return piped(work)
   except UserError as error:
     print(f"{name}: {error}", file=sys.stderr)
     return 1
   except KeyboardInterrupt:
     print(f"{name}: interrupted; {interrupted}.", file=sys.stderr)
     return 130
+
+
+def each(name: str, wanted: Iterable[str], work: Callable[[str], None]) -> int:
+  """Returns 1 where `work` met a user's error, told as `name`'s; all are tried."""
+  code = 0
+  for one in wanted:
+    try:
+      work(one)
+    except UserError as error:
+      code = 1
+      print(f"{name}: {error}", file=sys.stderr)
+  return code
+
+
+def piped(work: Callable[[], int]) -> int:
+  """Returns the exit code of `work`, whose output may go to a reader that leaves.
+
+  So do `head` and a pager that is quit: no fault of ours, and no traceback.
+  """
+  try:
+    code = work()
+    sys.stdout.flush()
+  except BrokenPipeError:
+    # What is left to be written at the very end goes nowhere, in place of the pipe.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141  # what a shell calls the end by a closed pipe
+  return code

@@ -112,6 +112,17 @@ def test_seeds_are_pooled_and_the_newest_of_two_counts():
   assert measured.entries == (old,)
 
 
+def test_runs_from_other_weights_are_not_pooled():
+  cell = CELLS["boundary_aware_no_replay/ebm/cifar100"]
+  old = entry(cell.chosen, {0: 30.0, 1: 31.0}, weights="a")
+  new = entry(cell.chosen, {2: 8.0}, weights="b", finished="2026-01-02T00:00:00Z")
+  unknown = entry(cell.chosen, {3: 10.0})
+  measured = row_of(cell.id, old, new, unknown).measured
+  assert measured is not None
+  assert measured.accuracies == {2: 8.0, 3: 10.0}
+  assert measured.weights == ["b"]
+
+
 def test_cells_of_one_command_share_its_runs():
   found = Ledger(all_cells(), [entry(CELLS[EBM].chosen, {0: 50.0})])
   measured = [row.cell.id for row in found.rows if row.measured]
@@ -278,6 +289,14 @@ def test_a_figure_of_scores_is_drawn_from_the_stored_results(folder, tmp_path, c
   assert "Drawn from measured.json." in caplog.text
 
 
+def test_a_figure_that_cannot_be_drawn_does_not_stop_the_next(folder, tmp_path, capsys):
+  out = tmp_path / "drawn"
+  names = "--figure=confusion,capacity"
+  assert reproduce.main([names, f"--out={out}", folder]) == 1
+  assert (out / "capacity.svg").exists()
+  assert "confusion" in capsys.readouterr().err
+
+
 def test_variants_are_listed_apart(folder, capsys):
   assert reproduce.main(["--variants", folder]) == 0
   out = capsys.readouterr().out
@@ -291,6 +310,13 @@ def test_variants_are_listed_apart(folder, capsys):
     (["--table=boundary_fre"], "did you mean 'boundary_free'?"),
     (["--cell=boundary_free/ebm/splitmnist"], "'boundary_free/ebm/split_mnist'?"),
     (["--seeds=3"], "but not what; give --table=NAME"),
+    (["--figure=capacity", "--seeds=3"], "but not what; give --table=NAME"),
+    (["--figure=capacity", "--table=none"], "there is no table 'none'"),
+    (
+      ["--figure=capacity", "--table=all"],
+      "--table and --cell do not go with --figure",
+    ),
+    (["--variants", "--collect=x"], "--variants do not go with --collect"),
     (["--collect=/nonesuch"], "/nonesuch is not a folder"),
     (["--check=/nonesuch"], "/nonesuch cannot be read"),
     (["--seeds=abc"], "--seeds: 'abc' is no whole number of 1 or more; see --help."),

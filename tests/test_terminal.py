@@ -1,6 +1,9 @@
 """Wrong flags of every command line end in one sentence."""
 
 import argparse
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -9,6 +12,7 @@ from ebmjax.report import __main__ as report
 from ebmjax.reproduce import __main__ as reproduce
 from ebmjax.terminal import answer, place, positive_number, whole_number
 from launch import processes
+from tests.helpers import PERMUTED, ROOT
 
 LAUNCHED = "nothing to run: give ebmjax.main's arguments after `--`"
 
@@ -61,3 +65,17 @@ def test_an_interruption_says_how_to_go_on(capsys):
 
   assert answer("ebmjax", work, "do it again") == 130
   assert capsys.readouterr().err == "ebmjax: interrupted; do it again.\n"
+
+
+@pytest.mark.parametrize(
+  "module", [["ebmjax.reproduce"], ["ebmjax.main", "--help", f"--config={PERMUTED}"]]
+)
+def test_a_reader_that_leaves_is_no_fault(module):
+  """As `head` does, and a pager that is quit."""
+  reading, writing = os.pipe()
+  os.close(reading)
+  with os.fdopen(writing, "wb") as closed:
+    done = subprocess.run(
+      [sys.executable, "-m", *module], stdout=closed, stderr=subprocess.PIPE, cwd=ROOT
+    )
+  assert (done.returncode, done.stderr) == (141, b"")

@@ -12,18 +12,21 @@ from ebmjax import atomic
 from ebmjax.report import significance, words
 from ebmjax.report.significance import Difference
 from ebmjax.report.stored import StoredRun
+from ebmjax.workdir import WEIGHTS
 
 # What runs must share to be compared like for like, and its name.
 SHARED = {
   "data.name": "data",
   "data.images": "number of training images",
   "data.memorise": "memorised labels",
+  "data.validation": "images of a class held out to be scored on",
   "stream.name": "kind of tasks",
   "stream.tasks": "number of tasks",
   "stream.setting": "setting",
   "stream.scenario": "scenario",
 }
-USUAL = {"data.images": 0, "data.memorise": False}  # of runs older than the key
+# Of runs older than the key.
+USUAL = {"data.images": 0, "data.memorise": False, "data.validation": 0}
 COLUMNS = (
   ("run", "name"),
   ("method", "method"),
@@ -68,15 +71,18 @@ def rows(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
 
 def warnings(runs: Sequence[StoredRun]) -> list[str]:
   """Returns a sentence for each reason why the runs are not like for like."""
-  found = []
+  differing = {}
   for key, name in SHARED.items():
     values = [_value(run.results["config"], key) for run in runs]
     if any(value != values[0] for value in values):
       listed = ", ".join(dict.fromkeys(map(str, values)))
-      found.append(f"Not like for like: the runs differ in their {name} ({listed}).")
-  digests = {run.results["facts"].get("data_digest") for run in runs}
-  if not found and len(digests - {None}) > 1:
-    found.append("Not like for like: the images of the runs are not the same.")
+      differing[key] = f"the runs differ in their {name} ({listed})"
+  told = any(key.startswith("data.") for key in differing)
+  if _several(runs, "data_digest") and not told:
+    differing["digest"] = "the images of the runs are not the same"
+  if _several(runs, WEIGHTS):
+    differing["weights"] = "the runs start from different pre-trained weights"
+  found = [f"Not like for like: {reason}." for reason in differing.values()]
   part = [
     name
     for name, run in zip(names(runs), runs, strict=True)
@@ -132,13 +138,18 @@ def text(made: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
   table = ["  ".join(map(str.ljust, line, wide)).rstrip() for line in lines]
   rule = "-" * max(map(len, table))
   told = [sentence(row, made[0]["name"]) for row in made[1:]]
-  many = [MANY] if len(made) > 2 else []
+  many = [MANY] if several_tests(made) else []
   blocks = [table[:1], table[1:], [line for line in told if line] + many, list(notes)]
   body = f"\n{rule}\n".join("\n".join(block) for block in blocks if block)
   return f"{rule}\n{body}\n{rule}"
 
 
 MANY = "The p-values are of single comparisons, not corrected for their number."
+
+
+def several_tests(made: Sequence[Mapping[str, Any]]) -> bool:
+  """Returns whether more than one row has a p-value."""
+  return sum((row["difference"] or {}).get("p") is not None for row in made) > 1
 
 
 def to_json(made: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
@@ -186,6 +197,11 @@ def _by_seed(run: StoredRun) -> dict[int, float]:
   if any(value is None for value in values):
     return {}
   return dict(zip(run.results["seeds"], values, strict=True))
+
+
+def _several(runs: Sequence[StoredRun], fact: str) -> bool:
+  """Returns whether the runs that know it have different values of a fact."""
+  return len({run.results["facts"].get(fact) for run in runs} - {None}) > 1
 
 
 def _value(config: Mapping[str, Any], key: str) -> Any:

@@ -93,7 +93,7 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> list[Markup]:
     made.append((row["name"], _signed(found.mean), _interval(found), p, found.test))
   header = ("run", "difference", "95 % interval", "p-value", "test")
   caption = f"Average accuracy less that of {first}, in points"
-  many = [element("p", compare.MANY)] if len(rows) > 2 else []
+  many = [element("p", compare.MANY)] if compare.several_tests(rows) else []
   return [table(caption, header, made, "named"), *many]
 
 

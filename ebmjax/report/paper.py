@@ -77,9 +77,10 @@ def _content() -> dict[str, Any]:
 
 
 def lookup(config: Mapping[str, Any]) -> dict[str, Any] | None:
-  """Returns the cell of the very run that `config` describes, None if there is none.
+  """Returns the cell of the method, data and setting of `config`, None without one.
 
-  Where two tables repeat a run, the earlier (the main results) is returned.
+  Widths, iterations and strengths are not looked at: a run of others has it, too. Where
+  two tables repeat a run, the earlier (the main results) is returned.
   """
   stream = config["stream"]
   dataset, usual_tasks = DATASETS.get((stream["name"], config["data"]["name"]), ("", 0))

@@ -27,7 +27,7 @@ from ebmjax.reproduce import listing, markdown, store
 from ebmjax.reproduce.cells import Cell, all_cells, tables
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.running import Outcome, Session, Settings, read_ledger
-from ebmjax.terminal import Parser, answer, place, positive_number, whole_number
+from ebmjax.terminal import Parser, answer, each, place, positive_number, whole_number
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,6 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _act(given: argparse.Namespace) -> int:
   cells = all_cells()
+  asked = select(cells, given.table, given.cell)
+  _require_one_action(given)
   if given.collect:
     kept = store.collect(given.collect, cells)
     print(f"{store.MEASURED.name} holds {len(kept)} runs now.")
@@ -49,25 +51,45 @@ def _act(given: argparse.Namespace) -> int:
   if given.collect or given.write or given.check:
     return 0
   if given.figure:
-    for name in given.figure:
-      paths = figures.draw(name, given.runs, given.out, scores=store.scores())
-      print(*paths, sep="\n")
-    return 0
+    return _draw(given)
   folders = {name: getattr(given, name) for name in ("mnist", "cifar10", "cifar100")}
   settings = Settings(given.runs, folders, given.pretrained)
-  asked = select(cells, given.table, given.cell)
   if given.seeds is None and given.budget is None:
     _show(given, read_ledger(cells, settings), asked)
     return 0
-  if not asked:
-    raise ConfigError(
-      "--seeds and --budget say how much to run, but not what; give --table=NAME, "
-      "--table=all or --cell=ID."
-    )
   outcome = Session(asked, settings, given.seeds, given.budget).run()
   print(listing.details(read_ledger(cells, settings), asked))
   print(f"\n{report(outcome)}")
   return 1 if outcome.failed else 0
+
+
+def _require_one_action(given: argparse.Namespace) -> None:
+  """Refuses flags of which one would be done and the others passed over."""
+  chosen = given.table or given.cell
+  actions = {
+    "--table and --cell": chosen,
+    "--figure": given.figure,
+    "--variants": given.variants,
+    "--collect, --write and --check": given.collect or given.write or given.check,
+  }
+  several = [name for name, wanted in actions.items() if wanted]
+  if len(several) > 1:
+    raise ConfigError(f"{several[0]} do not go with {several[1]}; give them in turn.")
+  if (given.seeds is not None or given.budget is not None) and not chosen:
+    raise ConfigError(
+      "--seeds and --budget say how much to run, but not what; give --table=NAME, "
+      "--table=all or --cell=ID."
+    )
+
+
+def _draw(given: argparse.Namespace) -> int:
+  """Returns 1 where a figure could not be drawn; the others are drawn all the same."""
+
+  def draw(name: str) -> None:
+    paths = figures.draw(name, given.runs, given.out, scores=store.scores())
+    print(*paths, sep="\n")
+
+  return each("ebmjax", given.figure, draw)
 
 
 def select(cells: Iterable[Cell], names: list[str], ids: list[str]) -> list[Cell]:

@@ -37,6 +37,11 @@ class Measurement(NamedTuple):
     """Returns the data sources of the runs with their digests, sorted."""
     return sorted({f"{e.data_source} ({e.data_digest})" for e in self.entries})
 
+  @property
+  def weights(self) -> list[str]:
+    """Returns the digests of the pre-trained weights that are known, sorted."""
+    return sorted({entry.weights for entry in self.entries if entry.weights})
+
 
 class Row(NamedTuple):
   """A cell of the ledger."""
@@ -94,11 +99,14 @@ def judge(difference: float) -> str:
 def pool(entries: Iterable[Entry]) -> Measurement:
   """Returns runs of one configuration as one measurement.
 
-  Where there are runs on the full data set, only they count. A seed that was run twice
-  counts once, from the newer run.
+  Where there are runs on the full data set, only they count; where they start from
+  different pre-trained weights, those of the newest. A seed that was run twice counts
+  once, from the newer run.
   """
   found = sorted(entries, key=lambda entry: entry.finished)
   found = [entry for entry in found if entry.data_full] or found
+  weights = [entry.weights for entry in found if entry.weights]
+  found = [entry for entry in found if entry.weights in (None, *weights[-1:])]
   newest = {
     seed: (accuracy, i)
     for i, entry in enumerate(found)

@@ -138,7 +138,8 @@ def command_line(cell: Cell) -> str:
 
 def _provenance(measured: Measurement) -> str:
   commits = ", ".join(measured.commits)
-  return f"commit {commits}; data: {'; '.join(measured.sources)}"
+  weights = "".join(f"; weights {digest}" for digest in measured.weights)
+  return f"commit {commits}; data: {'; '.join(measured.sources)}{weights}"
 
 
 def _figures(root: Path) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ebmjax import cli, failures
+from ebmjax.networks import trunk_digest
 from ebmjax.reproduce import claims, commands, store
 from ebmjax.reproduce.cells import Cell
 from ebmjax.reproduce.claims import Claim
@@ -47,6 +48,9 @@ def read_ledger(cells: Sequence[Cell], settings: Settings) -> Ledger:
   entries = [*store.read(settings.measured), *store.find(settings.runs, cells)]
   if settings.full:
     entries = [entry for entry in entries if entry.data_full]
+  if settings.pretrained:  # runs from others do not answer for it
+    weights = trunk_digest(settings.pretrained)
+    entries = [entry for entry in entries if entry.weights in (None, weights)]
   return Ledger(cells, entries)
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ebmjax import atomic, locks
-from ebmjax.errors import WorkdirError
+from ebmjax.errors import UserError, WorkdirError
+from ebmjax.finished import tells_run
 from ebmjax.identity import identity, nested, recorded
 from ebmjax.report import stored
 from ebmjax.reproduce import commands
 from ebmjax.reproduce.cells import Cell
-from ebmjax.workdir import Workdir
+from ebmjax.workdir import WEIGHTS, Workdir
 
 MEASURED = Path(__file__).parent / "measured.json"
 _FACTS = ("data_source", "data_digest", "data_full")
@@ -41,6 +42,7 @@ class Entry(NamedTuple):
   wall_time: float | None  # seconds, of all starts
   finished: str  # when, UTC
   config: dict[str, Any]  # by dotted key, as recorded, less what does not matter
+  weights: str | None = None  # a hash of the pre-trained ones' file; None: not known
 
   @property
   def commits(self) -> list[str]:
@@ -70,7 +72,8 @@ def scores(path: Path = MEASURED) -> list[tuple[Path, dict[str, Any]]]:
         "config": nested(entry.config),
         "seeds": entry.seeds,
         "per_seed": entry.accuracies,
-        "facts": {name: getattr(entry, name) for name in _FACTS},
+        "facts": {name: getattr(entry, name) for name in _FACTS}
+        | {WEIGHTS: entry.weights},
       },
     )
     for entry in read(path)
@@ -83,10 +86,17 @@ def find(root: Path, cells: Iterable[Cell]) -> list[Entry]:
   entries = []
   for path in stored.find(root):
     try:
-      results = Workdir(path).results(remedy="")
+      results = Workdir(path).results(remedy="", whole=tells_run)
       if results is not None:
         entries.append(make_entry(results, _finished(path), owners))
-    except (WorkdirError, OSError, KeyError, TypeError) as error:
+    except (
+      UserError,
+      OSError,
+      LookupError,
+      TypeError,
+      ValueError,
+      AttributeError,
+    ) as error:
       _log.warning("%s is left out: its results cannot be read (%s).", path, error)
   return entries
 
@@ -114,6 +124,7 @@ def make_entry(
     wall_time=facts.get("wall_time"),
     finished=finished,
     config=config,
+    weights=facts.get(WEIGHTS),
   )
 
 
@@ -129,8 +140,8 @@ def owners_of(cells: Iterable[Cell]) -> dict[str, list[str]]:
 def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[Entry]:
   """Returns the entries now in `path`: those before and the finished runs of `root`.
 
-  A run of the same configuration and seeds replaces an older one. Runs on partial data,
-  or scored on images held out of the training set, are refused.
+  A run of the same configuration, weights and seeds replaces an older one. Runs on
+  partial data, or scored on images held out of the training set, are refused.
   """
   if not root.is_dir():
     raise WorkdirError(f"{root} is not a folder; give one with finished runs under it.")
@@ -143,9 +154,9 @@ def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[En
     else:
       accepted.append(entry)
   with _locked(path.parent):
-    kept: dict[tuple[str, tuple[int, ...]], Entry] = {}
+    kept: dict[tuple[str, str | None, tuple[int, ...]], Entry] = {}
     for entry in [*read(path), *accepted]:
-      key = (identity(entry.config), tuple(entry.seeds))
+      key = (identity(entry.config), entry.weights, tuple(entry.seeds))
       if key not in kept or entry.finished >= kept[key].finished:
         kept[key] = entry
     return _write(path, kept.values(), owners_of(cells))
@@ -173,7 +184,7 @@ def _write(
   ]
   current.sort(key=lambda entry: (entry.command, entry.seeds))
   lines = [
-    "{\n" + ",\n".join(_line(key, value) for key, value in entry._asdict().items())
+    "{\n" + ",\n".join(_line(key, value) for key, value in _kept(entry).items())
     for entry in current
   ]
   content = "[\n" + "\n},\n".join(lines) + ("\n}\n]\n" if lines else "]\n")
@@ -185,6 +196,12 @@ def _write(
       "write there, and collect the runs again."
     ) from error
   return current
+
+
+def _kept(entry: Entry) -> dict[str, Any]:
+  """Returns an entry by field, without the weights that most runs do not have."""
+  fields = entry._asdict()
+  return fields if entry.weights else {k: fields[k] for k in fields if k != "weights"}
 
 
 def _line(key: str, value: Any) -> str:

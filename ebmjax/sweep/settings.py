@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from ebmjax import cli
-from ebmjax.config import flat_keys, lookup
+from ebmjax.config import lookup
 from ebmjax.effects import without_effect
 from ebmjax.errors import ConfigError
+from ebmjax.identity import recorded
 
 Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
 
@@ -172,9 +173,10 @@ def _check(settings: list[Setting]) -> None:
 
   first: dict[str, Setting] = {}
   for setting in settings:
-    keys, unread = flat_keys(resolve(setting.config)), without_effect(setting.config)
+    config, unread = resolve(setting.config), without_effect(setting.config)
+    keys = recorded(config.to_dict()) | {"weights": config.network.pretrained}
     read = {key: value for key, value in keys.items() if key not in unread}
-    run = json.dumps(read, sort_keys=True, default=str)
+    run = json.dumps(read, sort_keys=True)
     if run in first:
       raise ConfigError(
         f"two settings are the same run, {told(first[run].values)} and "

@@ -72,7 +72,7 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
   assert f"sbc less ebm: {means[1] - means[0]:+.2f} points, 95 % conf" in printed
   assert "(paired t-test, 3 seeds)." in printed
   assert f"one less ebm: {means[2] - means[0]:+.2f} points (one seed: no te" in printed
-  assert "not corrected for their number" in printed
+  assert "not corrected for their number" not in printed  # there is one p-value
   assert "Not like for like" not in printed
   widths = {len(line) for line in printed.splitlines() if line.startswith("---")}
   assert len(widths) == 1
@@ -152,6 +152,31 @@ def test_other_images_are_told(tmp_path, make_history, make_config):
   ]
   notes = compare.warnings([stored.read(path) for path in paths])
   assert notes == ["Not like for like: the images of the runs are not the same."]
+
+
+def test_what_the_runs_are_scored_on_and_start_from_is_told(
+  tmp_path, make_history, make_config
+):
+  held_out = make_config(tasks=4)
+  held_out["data"]["validation"] = 500
+  facts = FACTS | {"data_digest": "another", "weights_digest": "a"}
+  paths = [
+    store(tmp_path / "a", make_history(), make_config(), facts),
+    store(tmp_path / "b", make_history(), held_out, FACTS | {"weights_digest": "b"}),
+    store(tmp_path / "c", make_history(), make_config()),  # its weights are not known
+  ]
+  assert compare.warnings([stored.read(path) for path in paths]) == [
+    "Not like for like: the runs differ in their images of a class held out to be "
+    "scored on (0, 500).",
+    "Not like for like: the runs differ in their number of tasks (5, 4).",
+    "Not like for like: the runs start from different pre-trained weights.",
+  ]
+
+
+def test_p_values_are_many_from_the_second_on(runs):
+  rows = compare.rows([stored.read(run) for run in (*runs, runs[1])])
+  assert compare.several_tests(rows) and not compare.several_tests(rows[:3])
+  assert compare.MANY in compare.text(rows, []).replace("\n", " ")
 
 
 def test_faults_are_told_in_a_sentence(runs, tmp_path, capsys):
