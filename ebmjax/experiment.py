@@ -28,10 +28,11 @@ from ebmjax.errors import WorkdirError
 from ebmjax.machine import Machine, Setup, describe_parts, make_setup
 from ebmjax.plan import Stop, make_plan
 from ebmjax.progress import Progress
+from ebmjax.records import Record
 from ebmjax.stopwatch import Stopwatch
 from ebmjax.types import Dataset, Evaluation
 from ebmjax.validation import resolve
-from ebmjax.workdir import WEIGHTS, Record, Workdir
+from ebmjax.workdir import WEIGHTS, Workdir
 
 _log = logging.getLogger("ebmjax")
 _ACTIVITIES = ("training", "consolidating", "evaluating", "recording", "saving")

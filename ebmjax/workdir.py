@@ -1,37 +1,24 @@
 """A run's folder: who may write to it, and the records that a restart builds on."""
 
-import io
 import json
 import time
 import uuid
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-from zipfile import BadZipFile
+from typing import Any
 
-import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import atomic, effects, finished, locks
+from ebmjax import atomic, effects, finished, locks, records
 from ebmjax.config import PLACES, default, flat_keys
 from ebmjax.errors import BusyError, WorkdirError
-from ebmjax.types import Evaluation
+from ebmjax.records import Record
 
 # What may change between starts. Where the data and the weights lie: their digests are
 # compared instead. Which devices there are: they change no result, but for the rounding
 # of sums where a batch is split, or seeds run side by side (vmap).
 _FREE_KEYS = {*PLACES, "runner.devices", "runner.batch_devices"}
 _DEFAULTS = flat_keys(ConfigDict(json.loads(json.dumps(default().to_dict()))))
-
-
-class Record(NamedTuple):
-  """An evaluation and when it was made."""
-
-  step: int
-  tasks_finished: int
-  at_task_end: bool
-  evaluation: Evaluation
 
 
 WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
@@ -196,36 +183,32 @@ class Workdir:
     if not self._scalars.exists():
       return []
     lines = self._scalars.read_text(errors="replace").splitlines()
-    return [point for line in lines if (point := _read_scalar(line)) is not None]
+    return [point for line in lines if (point := records.scalar(line)) is not None]
 
   def add_evaluation(self, record: Record) -> None:
     """Keeps an evaluation under its step, whole or not at all."""
-    path = self._evaluations / f"{record.step:09d}.npz"
-    content = io.BytesIO()
-    np.savez_compressed(
-      content,
-      tasks_finished=record.tasks_finished,
-      at_task_end=record.at_task_end,
-      **record.evaluation._asdict(),
-    )
-    atomic.write(path, content.getvalue())
+    records.write(self._evaluation(record.step), record)
 
   def evaluations(self) -> list[Record]:
     """Returns all evaluations kept, in the order of their steps."""
-    return [_read_record(path) for path in self._records()]
+    return [records.read(path) for path in self._records()]
 
   def require_evaluations(self, steps: Iterable[int]) -> None:
     """Refuses where the evaluation of one of these steps is missing or damaged."""
     for step in steps:
-      path = self._evaluations / f"{step:09d}.npz"
+      path = self._evaluation(step)
       if not path.exists():
         raise self.lacks(step)
-      _read_record(path)
+      records.read(path)
 
   def lacks(self, step: int) -> WorkdirError:
     """Returns the error for an evaluation that is not there."""
-    path = self._evaluations / f"{step:09d}.npz"
-    return WorkdirError(f"{path} is missing; put it back, or {_remake(path)}.")
+    path = self._evaluation(step)
+    remedy = f"put it back, or {records.remedy(path)}"
+    return WorkdirError(f"{path} is missing; {remedy}.")
+
+  def _evaluation(self, step: int) -> Path:
+    return self._evaluations / f"{step:09d}.npz"
 
   def _records(self) -> list[Path]:
     """Returns the files of evaluations by step; others that lie there are not ours."""
@@ -250,45 +233,3 @@ def _read_json(path: Path, remedy: str = _ANEW) -> dict[str, Any]:
 
 def _damaged(fault: str, remedy: str) -> WorkdirError:
   return WorkdirError(f"{fault}; {remedy}." if remedy else fault)
-
-
-def _read_record(path: Path) -> Record:
-  try:
-    # Opened here, because np.load leaves a damaged file open.
-    with path.open("rb") as content, np.load(content) as file:
-      evaluation = Evaluation(*(file[name] for name in Evaluation._fields))
-      return Record(
-        int(path.stem),
-        int(file["tasks_finished"]),
-        bool(file["at_task_end"]),
-        evaluation,
-      )
-  except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-    raise WorkdirError(f"{path} is damaged; {_remake(path)}.") from error
-
-
-def _remake(path: Path) -> str:
-  """Returns what a user does for an evaluation to be made again."""
-  folder, anew = path.parent.parent, "start the run anew in another --workdir"
-  ended = (folder / "results.json").exists()
-  if ended and not (folder / "config.json").exists():
-    return anew  # results.json alone says what was run
-  own = [*(["it"] if path.exists() else []), *(["results.json"] if ended else [])]
-  first = f"{', '.join(own)} and " if own else ""
-  return (
-    f"remove {first}the checkpoints of its step and later, and the run's command makes "
-    f"it again, or {anew}"
-  )
-
-
-def _read_scalar(line: str) -> dict[str, Any] | None:
-  """Returns a line of scalars.jsonl, None where it is no point of a curve."""
-  try:
-    point = json.loads(line)
-  except json.JSONDecodeError:
-    return None
-  if not isinstance(point, dict):
-    return None
-  whole = all(isinstance(point.get(key), int) for key in ("step", "seed"))
-  number = isinstance(point.get("loss"), int | float | None)
-  return point if whole and number else None

@@ -10,9 +10,10 @@ from ml_collections import ConfigDict
 from ebmjax.errors import WorkdirError
 from ebmjax.finished import fills_page
 from ebmjax.plan import evaluated_ends
+from ebmjax.records import Record
 from ebmjax.report.history import History, evaluated_on, task_ends
 from ebmjax.types import Evaluation
-from ebmjax.workdir import Record, Workdir
+from ebmjax.workdir import Workdir
 
 
 class StoredRun(NamedTuple):
