@@ -153,10 +153,6 @@ FAULTS: dict[str, tuple[list[str], str]] = {
     ["--grid", f"config.{STRENGTH}=1,1.0"],
     "two settings are the same run, strength=1 and strength=1; give it once.",
   ),
-  "a key that changes no result": (
-    ["--grid", "config.eval.every=10,20"],
-    "two settings are the same run, every=10 and every=20; give it once.",
-  ),
   "a key in two grids": (
     ["--grid", f"config.{STRENGTH}=1", "--grid", f"config.{STRENGTH}=2"],
     "config.method.strength is swept twice",

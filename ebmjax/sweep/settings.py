@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from ebmjax import cli
-from ebmjax.config import lookup
+from ebmjax.config import flat_keys, lookup
 from ebmjax.effects import without_effect
 from ebmjax.errors import ConfigError
-from ebmjax.identity import recorded
 
 Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
 
@@ -173,10 +172,9 @@ def _check(settings: list[Setting]) -> None:
 
   first: dict[str, Setting] = {}
   for setting in settings:
-    config, unread = resolve(setting.config), without_effect(setting.config)
-    keys = recorded(config.to_dict()) | {"weights": config.network.pretrained}
+    keys, unread = flat_keys(resolve(setting.config)), without_effect(setting.config)
     read = {key: value for key, value in keys.items() if key not in unread}
-    run = json.dumps(read, sort_keys=True)
+    run = json.dumps(read, sort_keys=True, default=str)
     if run in first:
       raise ConfigError(
         f"two settings are the same run, {told(first[run].values)} and "
