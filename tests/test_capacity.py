@@ -11,7 +11,8 @@ import pytest
 
 from ebmjax import data, experiment, main
 from ebmjax.figures import capacity as curves
-from ebmjax.report import paper, plots
+from ebmjax.paper import printed
+from ebmjax.report import plots
 from launch import capacity
 from tests.helpers import ROOT, FullDisk, make_config, read_results
 
@@ -195,6 +196,6 @@ def test_a_stored_set_is_learned_by_heart(variants, tmp_path: Path):
 @pytest.mark.parametrize("change", [{"memorise": True}, {"images": 100}])
 def test_the_paper_s_figures_are_for_real_labels_and_all_images(change, tmp_path: Path):
   config = make_config(str(ROOT / "configs" / "splitmnist.py"), tmp_path)
-  assert paper.lookup(config.to_dict()) is not None
+  assert printed.lookup(config.to_dict()) is not None
   config.data.update(change)
-  assert paper.lookup(config.to_dict()) is None
+  assert printed.lookup(config.to_dict()) is None

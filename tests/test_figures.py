@@ -16,7 +16,8 @@ from ebmjax.figures.__main__ import main as command
 from ebmjax.figures.missing import runs_of
 from ebmjax.figures.pooling import choose, scan
 from ebmjax.figures.spec import Shown
-from ebmjax.report import paper, plots, stored
+from ebmjax.paper import printed
+from ebmjax.report import plots, stored
 from launch import capacity
 from tests.helpers import PERMUTED, ROOT, SPLIT, make_config, write_idx
 
@@ -215,7 +216,7 @@ def test_number_of_tasks_stands_beside_the_paper_s(root: Path):
   found = {tuple(line.get_ydata()) for line in theirs}
   assert (34.88, 30.28, 25.04, 13.6) in found and (14.74, 8.18, 4.46, 1.91) in found
   assert sum(len(values) for values in found) == len(
-    [cell for cell in paper.cells() if cell["table"] == "number_of_tasks"]
+    [cell for cell in printed.cells() if cell["table"] == "number_of_tasks"]
   )
   result = stored.read(root / "cifar").results["average_accuracy"]["mean"]
   assert ours.get_ydata() == pytest.approx([result])

@@ -13,8 +13,9 @@ from ebmjax.figures.pooling import choose
 from ebmjax.figures.roles import mnist
 from ebmjax.figures.spec import Finished, Runs
 from ebmjax.figures.tasks import METHODS, ours
-from ebmjax.reproduce import commands, store
-from ebmjax.reproduce.cells import all_cells
+from ebmjax.paper import commands
+from ebmjax.paper.cells import all_cells
+from ebmjax.reproduce import store
 from ebmjax.reproduce.ledger import Ledger
 
 UNCHANGED: dict[str, Any] = {}

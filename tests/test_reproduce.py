@@ -11,9 +11,10 @@ import pytest
 from ebmjax import atomic
 from ebmjax.figures import FIGURES
 from ebmjax.identity import identity, recorded
+from ebmjax.paper import commands
+from ebmjax.paper.cells import all_cells
 from ebmjax.reproduce import __main__ as reproduce
-from ebmjax.reproduce import commands, estimates, ledger, store, wording
-from ebmjax.reproduce.cells import all_cells
+from ebmjax.reproduce import estimates, ledger, store, wording
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.store import Entry
 from tests.test_reproduce_cells import changed

@@ -12,9 +12,9 @@ from ml_collections import ConfigDict
 from ebmjax import cli, methods
 from ebmjax.config import flat_keys
 from ebmjax.identity import identity, nested, recorded
-from ebmjax.report import paper
-from ebmjax.reproduce import commands, estimates, protocols
-from ebmjax.reproduce.cells import Cell, all_cells, table_cells, tables
+from ebmjax.paper import commands, printed, protocols
+from ebmjax.paper.cells import Cell, all_cells, table_cells, tables
+from ebmjax.reproduce import estimates
 from tests.helpers import ROOT
 
 EBM = "boundary_aware_no_replay/ebm/split_mnist"
@@ -102,7 +102,7 @@ def test_a_cell_s_command_is_the_run_of_this_very_cell(cell: Cell):
   if cell.table in ABLATIONS:
     expected = ABLATIONS[cell.table][rest[0]]
     assert {key: flat_keys(config)[key] for key in expected} == expected
-  found = paper.lookup(config.to_dict())
+  found = printed.lookup(config.to_dict())
   assert found is not None
   assert (found["accuracy"], found["method"], found["dataset"]) == (
     cell.accuracy,
@@ -144,7 +144,8 @@ ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
 
 def test_the_paper_s_other_figures():
   ratios = {
-    name: paper.inference_seconds(name)["ebm"] / paper.inference_seconds(name)["sbc"]
+    name: printed.inference_seconds(name)["ebm"]
+    / printed.inference_seconds(name)["sbc"]
     for name in ("split_mnist", "cifar10")
   }
   assert ratios == {

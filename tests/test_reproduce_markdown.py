@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from ebmjax.errors import UserError
+from ebmjax.paper.cells import all_cells
 from ebmjax.reproduce import __main__ as reproduce
 from ebmjax.reproduce import markdown, store, wording
-from ebmjax.reproduce.cells import all_cells
 from ebmjax.reproduce.ledger import Ledger
 from tests.helpers import ROOT
 

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import pytest
 
 from ebmjax.errors import WorkdirError
-from ebmjax.reproduce import claims, commands, running
-from ebmjax.reproduce.cells import Cell, all_cells
+from ebmjax.paper import commands
+from ebmjax.paper.cells import Cell, all_cells
+from ebmjax.reproduce import claims, running
 from ebmjax.reproduce.running import (
   Outcome,
   Session,

@@ -10,7 +10,8 @@ from ebmjax import data, experiment, report
 from ebmjax.data.arrays import idx_header
 from ebmjax.data.held_out import hold_out, smallest_class
 from ebmjax.errors import ConfigError, DataError
-from ebmjax.report import paper, plots
+from ebmjax.paper import printed
+from ebmjax.report import plots
 from ebmjax.types import Dataset
 from ebmjax.validation import resolve
 from tests.helpers import SPLIT, make_config, read_results, write_idx
@@ -99,9 +100,9 @@ def test_impossible_configurations(changes, told, data_dir: Path):
 
 
 def test_the_paper_s_figures_are_of_the_test_set(data_dir: Path):
-  assert paper.lookup(make_config(SPLIT, data_dir).to_dict()) is not None
+  assert printed.lookup(make_config(SPLIT, data_dir).to_dict()) is not None
   held = make_config(SPLIT, data_dir, data__validation=5)
-  assert paper.lookup(held.to_dict()) is None
+  assert printed.lookup(held.to_dict()) is None
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from ebmjax import cli, metrics
 from ebmjax.figures.panels import COLOURS, WIDTH, open_frame
 from ebmjax.figures.roles import BASE
 from ebmjax.figures.spec import FigureSpec, Role, Run, Runs
-from ebmjax.report import drawing, paper
-from ebmjax.reproduce.cells import table_cells
+from ebmjax.paper import printed
+from ebmjax.paper.cells import table_cells
+from ebmjax.report import drawing
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
@@ -55,14 +56,14 @@ def published(name: str) -> list[Point]:
   """Returns the paper's points of a method."""
   return [
     (cell["num_tasks"], cell["accuracy"], cell["sem"] or 0.0)
-    for cell in paper.cells()
+    for cell in printed.cells()
     if _is_of(cell, name)
   ]
 
 
 def files(name: str) -> dict[int, str]:
   """Returns FILE[:variants] of a method's cells in the ledger, by number of tasks."""
-  pairs = zip(paper.cells(), table_cells(), strict=True)
+  pairs = zip(printed.cells(), table_cells(), strict=True)
   return {cell["num_tasks"]: ours.chosen for cell, ours in pairs if _is_of(cell, name)}
 
 

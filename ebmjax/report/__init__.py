@@ -7,7 +7,6 @@
 
 from ebmjax.report.files import write
 from ebmjax.report.history import History, evaluated_on
-from ebmjax.report.paper import lookup
 from ebmjax.report.results import summarise
 from ebmjax.report.stored import StoredRun, make_history, read
 from ebmjax.report.table import closing_table
@@ -19,7 +18,6 @@ __all__ = [
   "StoredRun",
   "closing_table",
   "evaluated_on",
-  "lookup",
   "make_history",
   "read",
   "summarise",

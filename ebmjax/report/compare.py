@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ebmjax import atomic
-from ebmjax.report import significance, words
+from ebmjax.paper.departures import listed
+from ebmjax.report import beside, significance, words
 from ebmjax.report.significance import Difference
 from ebmjax.report.stored import StoredRun
 from ebmjax.workdir import WEIGHTS
@@ -38,6 +39,7 @@ COLUMNS = (
   ("forgetting", "forgetting"),
   ("paper (%)", "paper"),
 )
+STAR = f"{words.SPACE}*"  # behind a figure of the paper's for another configuration
 
 
 def rows(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
@@ -59,6 +61,7 @@ def rows(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
       "average_accuracy": results["average_accuracy"],
       "forgetting": results.get("forgetting"),
       "paper": results.get("paper"),
+      "departures": beside.departures_told(results),
       "data_full": results["facts"].get("data_full"),
       "difference": None,
     }
@@ -114,7 +117,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
   shown = dict(row) | {
     "accuracy": words.score(row["average_accuracy"]),
     "forgetting": words.score(row["forgetting"]),
-    "paper": words.cited(row["paper"]),
+    "paper": words.cited(row["paper"]) + (STAR if row["departures"] else ""),
   }
   return [str(shown[key]) for _, key in COLUMNS]
 
@@ -131,6 +134,18 @@ def sentence(row: Mapping[str, Any], first: str) -> str | None:
   return f"{start}, {interval}, {significance.told(found.p)} ({found.test})."
 
 
+def starred(made: Sequence[Mapping[str, Any]]) -> str | None:
+  """Returns what the star behind some of the paper's figures means, None without."""
+  told = [
+    f"{row['name']} has {listed(row['departures'])}"
+    for row in made
+    if row["departures"]
+  ]
+  if not told:
+    return None
+  return f"* The paper's figure is of another configuration: {'; '.join(told)}."
+
+
 def text(made: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
   """Returns the comparison as plain text."""
   lines = [[title for title, _ in COLUMNS], *(_plain(cells(row)) for row in made)]
@@ -139,7 +154,8 @@ def text(made: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:
   rule = "-" * max(map(len, table))
   told = [sentence(row, made[0]["name"]) for row in made[1:]]
   many = [MANY] if several_tests(made) else []
-  blocks = [table[:1], table[1:], [line for line in told if line] + many, list(notes)]
+  told += [*many, starred(made)]
+  blocks = [table[:1], table[1:], [line for line in told if line], list(notes)]
   body = f"\n{rule}\n".join("\n".join(block) for block in blocks if block)
   return f"{rule}\n{body}\n{rule}"
 
@@ -171,7 +187,9 @@ def to_csv(made: Sequence[Mapping[str, Any]]) -> str:
 
 def _plain(texts: Sequence[str]) -> list[str]:
   """Returns texts in characters that every terminal shows."""
-  signs = str.maketrans({"±": "+-", words.MINUS: "-", words.DASH: "-"})
+  signs = str.maketrans(
+    {"±": "+-", words.MINUS: "-", words.DASH: "-", words.SPACE: " "}
+  )
   return [text.translate(signs) for text in texts]
 
 

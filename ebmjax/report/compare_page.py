@@ -10,7 +10,7 @@ from ebmjax.report import charts, compare, pictures, words
 from ebmjax.report.charts import Dots
 from ebmjax.report.colours import line_colours
 from ebmjax.report.history import matrices
-from ebmjax.report.markup import Markup, document, element, figure, table
+from ebmjax.report.markup import Markup, document, element, figure, join, table
 from ebmjax.report.page import banner, folded, mean_and_sem, section, style
 from ebmjax.report.plots import mean_so_far
 from ebmjax.report.significance import Difference, told
@@ -65,7 +65,9 @@ def _results(rows: Sequence[Mapping[str, Any]]) -> Markup:
   places = [[key for _, key in compare.COLUMNS].index(key) for key in _ORDER]
   header = [compare.COLUMNS[place][0] for place in places]
   made = [[cells[place] for place in places] for cells in map(compare.cells, rows)]
-  return table(_CAPTION, header, made, "named runs")
+  star = compare.starred(rows)
+  note = element("p", star) if star else ""
+  return join([table(_CAPTION, header, made, "named runs"), note])
 
 
 def _story(rows: Sequence[Mapping[str, Any]]) -> str:

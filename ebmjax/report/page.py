@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ebmjax import metrics
+from ebmjax.report import beside, pictures, words
 from ebmjax.report import facts as provenance
-from ebmjax.report import pictures, words
 from ebmjax.report.colours import cell_colours
 from ebmjax.report.history import History, matrices
 from ebmjax.report.markup import Markup, document, element, figure, join, table
@@ -44,7 +44,7 @@ def render(
     "header",
     element("p", "ebmjax, report of a run", class_="kind"),
     element("h1", title),
-    *(element("p", sentence, class_="story") for sentence in words.story(results)),
+    *(element("p", sentence, class_="story") for sentence in _story(results)),
   )
   return document(
     title,
@@ -58,6 +58,7 @@ def render(
       "Each task, each seed",
       element("div", _tasks(history), _seeds(history), class_="pair"),
     ),
+    *beside.sections(results),
     *provenance.sections(results),
     element("footer", element("p", _FOOTER)),
   )
@@ -90,6 +91,16 @@ def folded(title: str, *content: Any) -> Markup:
   return element("details", element("summary", title), *content)
 
 
+def _story(results: Mapping[str, Any]) -> list[str]:
+  note = beside.note(results)
+  return words.story(results) + ([_sentence(note)] if note else [])
+
+
+def _sentence(note: str) -> str:
+  """Returns a note of the plain-text table as this page writes it."""
+  return (note[0].upper() + note[1:]).replace("+-", "±")
+
+
 def _warnings(results: Mapping[str, Any]) -> list[str]:
   found = []
   facts = results["facts"]
@@ -106,7 +117,7 @@ def _warnings(results: Mapping[str, Any]) -> list[str]:
     )
   note = low_value_note(results)
   if note:
-    found.append((note[0].upper() + note[1:]).replace("+-", "±"))
+    found.append(_sentence(note))
   return found
 
 
@@ -119,7 +130,7 @@ def _results(results: Mapping[str, Any], history: History) -> Markup:
         "Average accuracy (%)", f"mean over tasks, {history.evaluated_on} images"
       ),
       element("strong", words.score(average)),
-      words.cited(results["paper"], "no figure"),
+      _cited(results),
     )
   ]
   for name, (label, meaning) in SCORES.items():
@@ -134,6 +145,11 @@ def _results(results: Mapping[str, Any], history: History) -> Markup:
     table(caption, header, rows, "scores"),
     element("p", element("strong", "Data: "), source, "."),
   )
+
+
+def _cited(results: Mapping[str, Any]) -> str:
+  figure = words.cited(results["paper"], "no figure")
+  return _explained(figure, "other configuration") if beside.note(results) else figure
 
 
 def _explained(label: str, meaning: str) -> Markup:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ebmjax import metrics
-from ebmjax.report import paper
+from ebmjax.paper import printed
 from ebmjax.report.history import History, matrices, untrained_accuracy
 
 DECIMALS = 6  # of a percentage: far below one test image, and free of 19.899999999
@@ -31,7 +31,7 @@ def summarise(
     "forgetting": _summary(metrics.forgetting(accuracy)),
     "backward_transfer": _summary(metrics.backward_transfer(accuracy)),
     "forward_transfer": _summary(metrics.forward_transfer(masked, untrained)),
-    "paper": paper.lookup(config),
+    "paper": printed.lookup(config),
     "seeds": list(history.seeds),
     "class_names": list(history.class_names),
     "accuracy_matrix": _percent(accuracy),

@@ -4,8 +4,9 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from ebmjax.paper.printed import REGULARISERS
+from ebmjax.report import beside
 from ebmjax.report.history import evaluated_on
-from ebmjax.report.paper import REGULARISERS
 
 WIDTH = 96
 LABEL = 26  # columns of the left-hand names
@@ -116,8 +117,9 @@ def _remarks(results: Mapping[str, Any]) -> list[str]:
       "WARNING: this run did not use the full data set, so its accuracy is not "
       "comparable with the paper's."
     )
-  note = low_value_note(results)
-  return lines + _wrap(f"Note: {note}") if note else lines
+  for note in (beside.note(results), low_value_note(results)):
+    lines += _wrap(f"Note: {note}") if note else []
+  return lines
 
 
 def _ends_on_last_task(results: Mapping[str, Any]) -> bool:

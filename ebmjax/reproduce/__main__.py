@@ -23,8 +23,8 @@ from types import FrameType
 from ebmjax import figures
 from ebmjax.config import choices_sentence, nearest
 from ebmjax.errors import ConfigError
+from ebmjax.paper.cells import Cell, all_cells, tables
 from ebmjax.reproduce import listing, markdown, store
-from ebmjax.reproduce.cells import Cell, all_cells, tables
 from ebmjax.reproduce.ledger import Ledger
 from ebmjax.reproduce.running import Outcome, Session, Settings, read_ledger
 from ebmjax.terminal import Parser, answer, each, place, positive_number, whole_number

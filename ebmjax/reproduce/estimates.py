@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from ebmjax.data import DATASETS
-from ebmjax.reproduce import commands
+from ebmjax.paper import commands
 from ebmjax.reproduce.ledger import Measurement
 
 # Fine-tuning steps a second of one seed, batches of 128, on two CPU cores: the medians

@@ -7,8 +7,8 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.identity import identity
-from ebmjax.reproduce import commands, protocols
-from ebmjax.reproduce.cells import Cell
+from ebmjax.paper import commands, protocols
+from ebmjax.paper.cells import Cell
 from ebmjax.reproduce.store import Entry
 
 WITHIN = 2.0  # points between our mean and the paper's

@@ -7,8 +7,9 @@ from ebmjax.errors import UserError
 from ebmjax.figures import FIGURES
 from ebmjax.figures.missing import runs_of
 from ebmjax.figures.pooling import scan
-from ebmjax.reproduce import commands, protocols, store, wording
-from ebmjax.reproduce.cells import Cell
+from ebmjax.paper import commands, protocols
+from ebmjax.paper.cells import Cell
+from ebmjax.reproduce import store, wording
 from ebmjax.reproduce.ledger import CRITERION, Ledger, Measurement, Row
 
 MARKS = (

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from ebmjax import cli, failures
 from ebmjax.networks import trunk_digest
-from ebmjax.reproduce import claims, commands, store
-from ebmjax.reproduce.cells import Cell
+from ebmjax.paper import commands
+from ebmjax.paper.cells import Cell
+from ebmjax.reproduce import claims, store
 from ebmjax.reproduce.claims import Claim
 from ebmjax.reproduce.estimates import estimate, steps
 from ebmjax.reproduce.ledger import Ledger

@@ -13,9 +13,9 @@ from ebmjax import atomic, locks
 from ebmjax.errors import UserError, WorkdirError
 from ebmjax.finished import tells_run
 from ebmjax.identity import identity, nested, recorded
+from ebmjax.paper import commands
+from ebmjax.paper.cells import Cell
 from ebmjax.report import stored
-from ebmjax.reproduce import commands
-from ebmjax.reproduce.cells import Cell
 from ebmjax.workdir import WEIGHTS, Workdir
 
 MEASURED = Path(__file__).parent / "measured.json"

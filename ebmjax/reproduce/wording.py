@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ebmjax.identity import identity, nested
-from ebmjax.report import paper
-from ebmjax.reproduce.cells import Cell
+from ebmjax.paper import printed
+from ebmjax.paper.cells import Cell
 from ebmjax.reproduce.estimates import Estimate, estimate, told
 from ebmjax.reproduce.ledger import Ledger, Measurement, Row
 
@@ -44,7 +44,7 @@ def beside(measured: Measurement) -> str:
     return str(named)
   config = nested(json.loads(identity(measured.entries[-1].config)))
   config["network"].pop("gated_layers", None)  # of any number
-  cell = paper.lookup(config)
+  cell = printed.lookup(config)
   if cell is None:
     return "-"
   sem = "" if cell["sem"] is None else f" +- {cell['sem']:.2f}"

@@ -4,7 +4,8 @@ import collections
 
 import pytest
 
-from ebmjax.report import lookup, paper
+from ebmjax.paper import printed
+from ebmjax.paper.printed import lookup
 
 MNIST = [  # network, method, objective, setting, split, permuted
   ("ebm", "finetune", "contrastive", "boundary_aware", 53.12, 87.58),
@@ -100,9 +101,9 @@ def test_result_is_a_copy(make_config):
 
 
 def test_all_cells_are_there():
-  tables = collections.Counter(cell["table"] for cell in paper.cells())
+  tables = collections.Counter(cell["table"] for cell in printed.cells())
   assert sum(tables.values()) == 115
   assert tables["boundary_free"] == 20 and tables["number_of_tasks"] == 20
   needed = {"table", "setting", "method", "dataset", "accuracy", "sem"}
-  assert all(needed <= cell.keys() for cell in paper.cells())
-  assert all(0 < cell["accuracy"] < 100 for cell in paper.cells())
+  assert all(needed <= cell.keys() for cell in printed.cells())
+  assert all(0 < cell["accuracy"] < 100 for cell in printed.cells())

@@ -71,7 +71,7 @@ def inference_seconds(dataset: str) -> dict[str, float]:
 
 @functools.cache
 def _content() -> dict[str, Any]:
-  text = resources.files("ebmjax.report").joinpath("paper.json").read_text("utf-8")
+  text = resources.files("ebmjax.paper").joinpath("printed.json").read_text("utf-8")
   content: dict[str, Any] = json.loads(text)
   return content
 

@@ -1,11 +1,10 @@
 """The cells of the paper's tables, each with the command that measures it."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ebmjax.report import paper
-from ebmjax.reproduce import protocols
+from ebmjax.paper import printed, protocols
 
 FILES = {
   "split_mnist": "configs/splitmnist.py",
@@ -50,13 +49,19 @@ class Cell(NamedTuple):
 @functools.cache
 def table_cells() -> tuple[Cell, ...]:
   """Returns the 115 cells of the paper's tables, in the paper's order."""
-  return tuple(map(_make, paper.cells()))
+  return tuple(map(_make, printed.cells()))
 
 
 @functools.cache
 def all_cells() -> tuple[Cell, ...]:
   """Returns the cells of the tables and the two figures of the capacity study."""
-  return table_cells() + tuple(map(_make, paper.capacity_cells()))
+  return table_cells() + tuple(map(_make, printed.capacity_cells()))
+
+
+def cell_of(config: Mapping[str, Any]) -> Cell | None:
+  """Returns the cell that `printed.lookup` finds for a run's `config`, None without."""
+  found = printed.lookup(config)
+  return None if found is None else _make(found)
 
 
 def tables(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
@@ -71,7 +76,7 @@ def _make(published: dict[str, Any]) -> Cell:
   parts = [published[key] for key in ("table", "method", "dataset")]
   if "num_tasks" in published:
     parts.append(f"{published['num_tasks']}_tasks")
-  parts += [published[key] for key in paper.ABLATIONS if key in published]
+  parts += [published[key] for key in printed.ABLATIONS if key in published]
   names = ",".join(_variants(published))
   file = FILES[published["dataset"]]
   return Cell(

@@ -1,0 +1,52 @@
+"""In what a run's configuration departs from that of a file of ours."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ebmjax.config import default
+from ebmjax.identity import identity, recorded
+from ebmjax.paper import commands
+
+FEW = 4  # departures that a sentence spells out; of more it tells the number
+
+
+class Departure(NamedTuple):
+  """A key with another value than a file of ours has."""
+
+  key: str
+  value: Any  # the run's
+  usual: Any  # the file's; None where it has no such key
+
+
+def departures(chosen: str, config: Mapping[str, Any]) -> tuple[Departure, ...]:
+  """Returns where a run's `config` is not that of FILE[:variants], sorted by key.
+
+  Every key that decides a run's result counts, and no other.
+  """
+  run, file = _whole(config), _whole(commands.load(chosen).to_dict())
+  # Texts are compared, not values: the ledger tells a cell's runs by them, too.
+  found, usual = json.loads(identity(run)), json.loads(commands.identity_of(chosen))
+  return tuple(
+    Departure(key, run[key], file.get(key))
+    for key in sorted(found)
+    if found[key] != usual.get(key)
+  )
+
+
+def listed(texts: Iterable[str]) -> str:
+  """Returns the first `FEW` texts, and how many more there are."""
+  every: Sequence[str] = tuple(texts)
+  text, others = ", ".join(every[:FEW]), len(every) - FEW
+  if others <= 0:
+    return text
+  return f"{text} and {others} other{'s' if others > 1 else ''}"
+
+
+def shown(value: Any) -> str:
+  """Returns a value as text; '' would not be seen."""
+  return str(value or repr(value))
+
+
+def _whole(config: Mapping[str, Any]) -> dict[str, Any]:
+  return recorded(default().to_dict()) | recorded(config)

@@ -1,0 +1,125 @@
+"""The paper's figure beside a run, and whether the run is the one it belongs to."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ebmjax.paper import commands
+from ebmjax.paper.cells import Cell, cell_of, table_cells
+from ebmjax.paper.departures import departures
+from ebmjax.report import beside, closing_table, compare, page, plots, stored, summarise
+from ebmjax.report.__main__ import main
+from tests.report.pages import FACTS, Reader, store
+
+SPLIT = "configs/splitmnist.py"
+STAR = "* The paper's figure is of another configuration: "
+
+
+@pytest.fixture(autouse=True)
+def no_plots(monkeypatch) -> None:
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+
+
+def config_of(chosen: str, **changes: Any) -> dict[str, Any]:
+  """Returns the configuration of FILE[:variants] with a__b=value for a.b."""
+  config = commands.load(chosen).copy_and_resolve_references()
+  given = {name.replace("__", "."): value for name, value in changes.items()}
+  config.update_from_flattened_dict(given)
+  return config.to_dict()
+
+
+def results_of(history, chosen: str, **changes: Any) -> dict[str, Any]:
+  return summarise(history, config_of(chosen, **changes), FACTS)
+
+
+@pytest.mark.parametrize("cell", table_cells(), ids=lambda cell: cell.id)
+def test_a_cell_s_own_run_departs_in_nothing(cell: Cell):
+  config = config_of(cell.chosen)
+  found = cell_of(config)
+  assert found is not None and found.chosen == cell.chosen
+  assert departures(cell.chosen, config) == ()
+
+
+def test_a_key_that_decides_the_result_is_told_with_both_values(make_history):
+  history = make_history(tasks=5, classes=10)
+  run = results_of(history, SPLIT, stream__iterations=200, network__gate="none")
+  gate = commands.load(SPLIT).network.gate
+  assert beside.departures_told(run) == [
+    f"network.gate=none (there {gate})",
+    "stream.iterations=200 (there 2000)",
+  ]
+  text = " ".join(closing_table(run).split())
+  assert f"figure is --config={SPLIT}, and this run departs from it: network" in text
+  assert "stream.iterations=200 (there 2000)." in text
+
+
+def test_a_key_that_decides_nothing_is_not_told(make_history):
+  history = make_history(tasks=5, classes=10)
+  run = results_of(history, SPLIT, seeds=2, eval__every=7, data__dir="elsewhere")
+  assert beside.departures_told(run) == [] and beside.note(run) is None
+  assert "departs" not in closing_table(run)
+
+
+def test_of_many_departures_the_number_is_told(make_history):
+  changes = {
+    "stream__iterations": 20,
+    "stream__batch_size": 16,
+    "network__hidden": 4,
+    "optimiser__learning_rate": 0.5,
+    "optimiser__b1": 0.5,
+    "negatives": "one_by_frequency",
+  }
+  run = results_of(make_history(tasks=5, classes=10), SPLIT, **changes)
+  assert len(beside.departures_told(run)) == 6
+  assert str(beside.note(run)).endswith(" and 2 others.")
+
+
+def test_a_page_sets_the_run_against_the_figure_s_command(make_history):
+  history = make_history(tasks=5, classes=10)
+  run = results_of(history, "configs/splitmnist.py:ewc,sbc")
+  reader = Reader(page.render(run, history, []))
+  assert reader.faults == []
+  for part in (
+    "20.01 ± 0.06 other configuration",
+    "The paper's figure Run by van de Ven and Tolias, Three scenarios (2019).",
+    "python -m ebmjax.main --config=configs/splitmnist.py:ewc,sbc,source",
+    "Where this run departs from that command key this run the command",
+    "optimiser.learning_rate 0.0001 0.001",
+  ):
+    assert part in reader.text, part
+
+
+def test_a_page_of_the_figure_s_own_run_says_so(make_history):
+  history = make_history(tasks=5, classes=10)
+  chosen = "configs/splitmnist.py:boundary_free,si,sbc"
+  text = Reader(page.render(results_of(history, chosen), history, [])).text
+  assert "This run has the configuration of that command." in text
+  assert "otherwise than the published run: consolidates every 100 steps" in text
+  assert "other configuration" not in text and "departs" not in text
+
+
+def test_a_page_without_a_figure_has_no_such_part(make_history):
+  history = make_history(tasks=5, classes=10)
+  run = results_of(history, SPLIT, stream__scenario="domain")
+  text = Reader(page.render(run, history, [])).text
+  assert run["paper"] is None and "The paper's figure" not in text
+
+
+def test_a_comparison_stars_the_figures_of_others(make_history, tmp_path, capsys):
+  history = make_history(tasks=5, classes=10)
+  own = store(tmp_path / "own", history, config_of(SPLIT))
+  short = store(tmp_path / "short", history, config_of(SPLIT, stream__iterations=9))
+  out = tmp_path / "both.html"
+  assert main([str(own), str(short), f"--out={out}"]) == 0
+  said = f"{STAR}short has stream.iterations=9 (there 2000)."
+  lines = capsys.readouterr().out.splitlines()
+  figures = [line for line in lines if line.startswith(("own ", "short "))]
+  assert [line.endswith("53.12 +- 0.04 *") for line in figures[:2]] == [False, True]
+  assert said in lines and said in Reader(out.read_text()).text
+  rows = json.loads(out.with_suffix(".json").read_text())["runs"]
+  assert [row["departures"] for row in rows] == [
+    [],
+    ["stream.iterations=9 (there 2000)"],
+  ]
+  assert compare.starred(compare.rows([stored.read(own)])) is None
