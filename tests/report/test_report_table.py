@@ -116,6 +116,15 @@ def test_a_low_value_is_not_excused_where_the_paper_s_is_high(
   assert NOTE not in flat(closing_table(run))
 
 
+def test_a_run_whose_first_task_is_its_best_is_not_excused(make_history, make_config):
+  history = make_history(tasks=5, classes=10)
+  run = results(history, make_config("sbc", "ewc", "ce"), 23.2)
+  assert NOTE in flat(closing_table(run))
+  for matrix in run["accuracy_matrix"]:
+    matrix[-1] = [98.5, 0.0, 12.25, 4.0, 1.25]
+  assert NOTE not in flat(closing_table(run))
+
+
 def test_explanation_is_for_class_incremental_runs(make_history, make_config):
   config = make_config("sbc", "finetune", "ce", scenario="task")
   text = closing_table(results(make_history(tasks=5, classes=10), config, 19.8))
