@@ -63,6 +63,7 @@ def run(
     results = folder.results(whole=finished.fills_page)
     if results is not None:
       finished.require_same_data(results, config, workdir, dataset)
+      results = reporting.with_todays_figure(results)
       told = "%s holds this run, finished, on %s; nothing is left to do."
       _log.info(told, workdir, finished.source(results))
     if processes.from_first(lambda: results is not None):

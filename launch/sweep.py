@@ -136,8 +136,12 @@ def _best(rows: list[tables.Row]) -> tables.Row:
 
 
 def _paper(results: dict[str, Any]) -> str:
-  cell = results["paper"]
-  return "" if cell is None else f"; the paper has {cell['accuracy']:.2f}"
+  from ebmjax.report import beside
+
+  cell, note = results["paper"], beside.note(results)
+  if cell is None:
+    return ""
+  return f"; the paper has {cell['accuracy']:.2f}" + (f" ({note})" if note else "")
 
 
 def _overrides(rest: list[str]) -> list[str]:

@@ -244,7 +244,7 @@ def test_what_a_broken_off_run_has_done_is_not_counted_again(base, tmp_path: Pat
 
 def test_claims_go_on_with_broken_off_runs_then_take_consecutive_seeds(tmp_path: Path):
   folder = tmp_path / "command"
-  (folder / "seeds_4-5").mkdir(parents=True)
+  (folder / "seeds_4-5" / "checkpoints" / "20").mkdir(parents=True)
   (folder / "seeds_0-0").mkdir()
   (folder / "seeds_0-0" / "results.json").touch()
   held = []
@@ -276,11 +276,25 @@ def test_no_more_seeds_are_claimed_than_there_is_time_for(tmp_path: Path):
 
 
 def test_a_broken_off_run_of_more_seeds_than_asked_is_left_alone(tmp_path: Path):
-  (tmp_path / "seeds_0-9").mkdir()
+  (tmp_path / "seeds_0-9" / "checkpoints" / "20").mkdir(parents=True)
   choice = claims.choose(tmp_path, range(3))
   assert choice.claim is not None
   assert choice.claim.workdir.name == "seeds_0-2"
   choice.claim.release()
+
+
+def test_a_run_that_failed_at_once_binds_nobody_to_its_seeds(tmp_path: Path):
+  """Five seeds were claimed without their data; now there is time for two, or ten."""
+  with claims.planning(tmp_path):
+    failed = claims.choose(tmp_path, range(5)).claim
+  assert failed is not None
+  failed.release()
+  (failed.workdir / "checkpoints").mkdir(parents=True)
+  for most, expected in ((2, range(2)), (None, range(10))):
+    choice = claims.choose(tmp_path, range(10), most)
+    assert choice.claim is not None
+    assert choice.claim.seeds == expected
+    choice.claim.release()
 
 
 def test_runs_that_cannot_be_written_are_refused(tmp_path: Path):

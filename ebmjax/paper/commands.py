@@ -81,6 +81,16 @@ def short_name(chosen: str) -> str:
   return f"{Path(cli.default_workdir(chosen)).name}-{digest}"
 
 
+def command_line(chosen: str, seeds: int) -> str:
+  """Returns the command that measures FILE[:variants] with a number of seeds."""
+  weights = load(chosen).network.pretrained
+  extra = f" --config.network.pretrained={weights}" if weights else ""
+  return (
+    f"python -m ebmjax.main --config={chosen} --config.seeds={seeds}"
+    f" --config.data.require_full=True{extra}"
+  )
+
+
 def describe(flat: Mapping[str, Any]) -> str:
   """Returns FILE[:variants] and the flags that a run of this configuration needs."""
   flat = json.loads(identity(flat))

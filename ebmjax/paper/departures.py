@@ -1,11 +1,13 @@
 """In what a run's configuration departs from that of a file of ours."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ml_collections import ConfigDict
+
 from ebmjax.config import default
-from ebmjax.identity import identity, recorded
+from ebmjax.effects import without_effect
+from ebmjax.identity import nested, recorded
 from ebmjax.paper import commands
 
 FEW = 4  # departures that a sentence spells out; of more it tells the number
@@ -22,15 +24,15 @@ class Departure(NamedTuple):
 def departures(chosen: str, config: Mapping[str, Any]) -> tuple[Departure, ...]:
   """Returns where a run's `config` is not that of FILE[:variants], sorted by key.
 
-  Every key that decides a run's result counts, and no other.
+  Every key that decides a run's result counts, and no other: none that neither of the
+  two reads.
   """
   run, file = _whole(config), _whole(commands.load(chosen).to_dict())
-  # Texts are compared, not values: the ledger tells a cell's runs by them, too.
-  found, usual = json.loads(identity(run)), json.loads(commands.identity_of(chosen))
+  unread = _unread(run) & _unread(file)
   return tuple(
     Departure(key, run[key], file.get(key))
-    for key in sorted(found)
-    if found[key] != usual.get(key)
+    for key in sorted(run.keys() - unread)
+    if run[key] != file.get(key)
   )
 
 
@@ -49,4 +51,9 @@ def shown(value: Any) -> str:
 
 
 def _whole(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the configuration by dotted key, of an older run with today's defaults."""
   return recorded(default().to_dict()) | recorded(config)
+
+
+def _unread(flat: Mapping[str, Any]) -> set[str]:
+  return set(without_effect(ConfigDict(nested(flat))))

@@ -7,7 +7,7 @@
 
 from ebmjax.report.files import write
 from ebmjax.report.history import History, evaluated_on
-from ebmjax.report.results import summarise
+from ebmjax.report.results import summarise, with_todays_figure
 from ebmjax.report.stored import StoredRun, make_history, read
 from ebmjax.report.table import closing_table
 from ebmjax.report.tensorboard import Board
@@ -21,5 +21,6 @@ __all__ = [
   "make_history",
   "read",
   "summarise",
+  "with_todays_figure",
   "write",
 ]

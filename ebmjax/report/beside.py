@@ -7,7 +7,8 @@ belongs to is said here.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ebmjax.paper import protocols
+from ebmjax.errors import ConfigError
+from ebmjax.paper import commands, protocols
 from ebmjax.paper.cells import Cell, cell_of
 from ebmjax.paper.departures import Departure, departures, listed, shown
 from ebmjax.report.markup import Markup, element, table
@@ -18,6 +19,7 @@ class Beside(NamedTuple):
 
   cell: Cell
   departures: tuple[Departure, ...]
+  unreadable: str  # why the command is not known; empty where it is
 
 
 def beside(results: Mapping[str, Any]) -> Beside | None:
@@ -25,23 +27,36 @@ def beside(results: Mapping[str, Any]) -> Beside | None:
   cell = cell_of(results["config"]) if results.get("paper") else None
   if cell is None:
     return None
-  return Beside(cell, departures(cell.chosen, results["config"]))
+  try:
+    return Beside(cell, departures(cell.chosen, results["config"]), "")
+  except ConfigError as error:  # the file was changed: no reason to lose a run's page
+    return Beside(cell, (), str(error).rstrip("."))
 
 
-def departures_told(results: Mapping[str, Any]) -> list[str]:
-  """Returns ["stream.iterations=200 (there 2000)", ...], empty for the cell's own."""
+def remarks(results: Mapping[str, Any]) -> list[str]:
+  """Returns what parts a run from the figure's, empty where nothing is known to.
+
+  For example ["stream.iterations=200 (there 2000)"].
+  """
   found = beside(results)
-  return [] if found is None else list(map(_told, found.departures))
+  if found is None:
+    return []
+  protocol, why = _protocol(found.cell), found.unreadable
+  return [
+    *([f"another protocol ({protocol})"] if protocol else []),
+    *([f"our command for it cannot be read ({why})"] if why else []),
+    *map(_told, found.departures),
+  ]
 
 
 def note(results: Mapping[str, Any]) -> str | None:
-  """Returns how a run departs from the command of its figure, None if it does not."""
-  found = beside(results)
-  if found is None or not found.departures:
+  """Returns what parts a run from the figure's as a sentence, None if nothing does."""
+  found, told = beside(results), remarks(results)
+  if found is None or not told:
     return None
   return (
-    f"the command of the paper's figure is --config={found.cell.chosen}, and this run "
-    f"departs from it: {listed(map(_told, found.departures))}."
+    f"this run is not that of the paper's figure, here {found.cell.chosen}: "
+    f"{listed(told)}."
   )
 
 
@@ -50,31 +65,56 @@ def sections(results: Mapping[str, Any]) -> list[Markup]:
   found = beside(results)
   if found is None:
     return []
-  command = f"python -m ebmjax.main --config={found.cell.chosen}"
   content = [
-    element("p", f"Run by {protocols.origin(found.cell.id)}. Its command here:"),
-    element("pre", element("code", command), tabindex=0),
-    _departures(found.departures),
-    *_deviations(protocols.deviations(found.cell.id)),
+    element("p", f"Run by {protocols.origin(found.cell.id)}."),
+    *_command(found),
+    *_listing(
+      "What that command does otherwise than the published run:",
+      protocols.deviations(found.cell.id),
+    ),
   ]
+  protocol = _protocol(found.cell)
+  if protocol:
+    told = f"No run of ours can be set against it: another protocol ({protocol})."
+    content.append(element("p", told))
   return [element("section", element("h2", "The paper's figure"), *content)]
+
+
+def _command(found: Beside) -> list[Markup]:
+  cell = found.cell
+  if found.unreadable:
+    told = f"Our command for it, of {cell.chosen}, cannot be read: {found.unreadable}."
+    return [element("p", told)]
+  line = commands.command_line(cell.chosen, cell.seeds)
+  return [
+    element("p", "Our command for it:"),
+    element("pre", element("code", line), tabindex=0),
+    _departures(found.departures),
+  ]
 
 
 def _departures(found: tuple[Departure, ...]) -> Markup:
   if not found:
     return element("p", "This run has the configuration of that command.")
-  rows = [(key, shown(value), shown(usual)) for key, value, usual in found]
+  rows = [(key, shown(value), _usual(usual)) for key, value, usual in found]
   caption = "Where this run departs from that command"
   return table(caption, ("key", "this run", "the command"), rows, "keys")
 
 
-def _deviations(told: list[str]) -> list[Markup]:
+def _listing(heading: str, told: list[str]) -> list[Markup]:
   if not told:
     return []
-  items = (element("li", text) for text in told)
-  heading = "What that command does otherwise than the published run:"
-  return [element("p", heading), element("ul", *items)]
+  return [element("p", heading), element("ul", *(element("li", t) for t in told))]
+
+
+def _protocol(cell: Cell) -> str | None:
+  """Returns why no run of ours can be set against a cell, None where one can."""
+  return protocols.OTHER_PROTOCOL.get((cell.method, cell.dataset))
 
 
 def _told(found: Departure) -> str:
-  return f"{found.key}={shown(found.value)} (there {shown(found.usual)})"
+  return f"{found.key}={shown(found.value)} (there {_usual(found.usual)})"
+
+
+def _usual(value: Any) -> str:
+  return "no such key now" if value is None else shown(value)

@@ -61,7 +61,7 @@ def rows(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
       "average_accuracy": results["average_accuracy"],
       "forgetting": results.get("forgetting"),
       "paper": results.get("paper"),
-      "departures": beside.departures_told(results),
+      "departures": beside.remarks(results),
       "data_full": results["facts"].get("data_full"),
       "difference": None,
     }
@@ -137,13 +137,11 @@ def sentence(row: Mapping[str, Any], first: str) -> str | None:
 def starred(made: Sequence[Mapping[str, Any]]) -> str | None:
   """Returns what the star behind some of the paper's figures means, None without."""
   told = [
-    f"{row['name']} has {listed(row['departures'])}"
-    for row in made
-    if row["departures"]
+    f"{row['name']}: {listed(row['departures'])}" for row in made if row["departures"]
   ]
   if not told:
     return None
-  return f"* The paper's figure is of another configuration: {'; '.join(told)}."
+  return f"* The paper's figure is of another configuration than {'; '.join(told)}."
 
 
 def text(made: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> str:

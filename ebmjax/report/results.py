@@ -44,6 +44,14 @@ def summarise(
   return jsonable(results)
 
 
+def with_todays_figure(results: dict[str, Any]) -> dict[str, Any]:
+  """Returns stored results with the figure that this version sets beside such a run.
+
+  Which one it is follows from the configuration; an older version may have erred.
+  """
+  return results | {"paper": printed.lookup(results["config"])}
+
+
 def jsonable(value: Any) -> Any:
   """Returns `value` in JSON's own types; a number that is not finite becomes None."""
   if isinstance(value, np.ndarray | np.generic):

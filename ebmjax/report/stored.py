@@ -12,6 +12,7 @@ from ebmjax.finished import fills_page
 from ebmjax.plan import evaluated_ends
 from ebmjax.records import Record
 from ebmjax.report.history import History, evaluated_on, task_ends
+from ebmjax.report.results import with_todays_figure
 from ebmjax.types import Evaluation
 from ebmjax.workdir import Workdir
 
@@ -36,6 +37,7 @@ def read(path: str | Path) -> StoredRun:
       f"{path} holds no finished run (no results.json); give the --workdir of a run "
       "that has ended."
     )
+  results = with_todays_figure(results)
   evaluations = folder.evaluations()
   if not evaluations:
     raise WorkdirError(

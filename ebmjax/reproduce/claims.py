@@ -57,8 +57,8 @@ def planning(runs: Path) -> Iterator[None]:
 def choose(folder: Path, missing: Iterable[int], most: int | None = None) -> Choice:
   """Returns a claim on the next seeds of `missing` in `folder`, while `planning`.
 
-  A broken-off run is gone on with, if all of its seeds are missing; otherwise the first
-  consecutive seeds are taken, at most `most` of them.
+  A run that broke off after a checkpoint is gone on with, if all of its seeds are
+  missing; otherwise the first consecutive seeds are taken, at most `most` of them.
   """
   missing = set(missing)
   present = {path: range(first, last + 1) for path, first, last in _folders(folder)}
@@ -68,7 +68,7 @@ def choose(folder: Path, missing: Iterable[int], most: int | None = None) -> Cho
   begun = [
     (path, seeds)
     for path, seeds in present.items()
-    if free.issuperset(seeds) and not (path / "results.json").exists()
+    if free.issuperset(seeds) and _is_begun(path)
   ]
   if not free:
     return Choice(None, sorted(missing & busy))
@@ -93,6 +93,15 @@ def _folders(folder: Path) -> list[tuple[Path, int, int]]:
   names |= {path.name[1:].removesuffix(".claim") for path in folder.glob(".*.claim")}
   found = [(folder / name, _NAME.match(name)) for name in names]
   return sorted((path, int(m[1]), int(m[2])) for path, m in found if m)
+
+
+def _is_begun(path: Path) -> bool:
+  """Returns whether a run in `path` has done something, and not all.
+
+  One that failed at once binds nobody to its seeds: there may be less time for them.
+  """
+  steps = (path / "checkpoints").glob("[0-9]*")
+  return not (path / "results.json").exists() and any(steps)
 
 
 def _is_claimed(path: Path) -> bool:

@@ -118,23 +118,13 @@ def _details(ledger: Ledger, row: Row) -> str:
       f"{wording.verdict(row)}"
     )
     lines.append(f"  from       {_provenance(row.measured)}")
-  lines.append(f"  command    {command_line(cell)}")
+  lines.append(f"  command    {commands.command_line(cell.chosen, cell.seeds)}")
   lines += [f"  deviation  {text}" for text in protocols.deviations(cell.id)]
   left = wording.time_left(ledger, row)
   if left and left.seconds:
     seeds = wording.seeds_left(row)
     lines.append(f"  missing    {seeds} seeds, about {wording.told_time(left)}")
   return "\n".join(lines)
-
-
-def command_line(cell: Cell) -> str:
-  """Returns the command that measures a cell with the paper's number of seeds."""
-  weights = commands.load(cell.chosen).network.pretrained
-  extra = f" --config.network.pretrained={weights}" if weights else ""
-  return (
-    f"python -m ebmjax.main --config={cell.chosen} --config.seeds={cell.seeds}"
-    f" --config.data.require_full=True{extra}"
-  )
 
 
 def _provenance(measured: Measurement) -> str:

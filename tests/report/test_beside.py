@@ -1,11 +1,13 @@
 """The paper's figure beside a run, and whether the run is the one it belongs to."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ebmjax.paper import commands
+from ebmjax import cli
+from ebmjax.paper import commands, printed
 from ebmjax.paper.cells import Cell, cell_of, table_cells
 from ebmjax.paper.departures import departures
 from ebmjax.report import beside, closing_table, compare, page, plots, stored, summarise
@@ -13,7 +15,7 @@ from ebmjax.report.__main__ import main
 from tests.report.pages import FACTS, Reader, store
 
 SPLIT = "configs/splitmnist.py"
-STAR = "* The paper's figure is of another configuration: "
+STAR = "* The paper's figure is of another configuration than "
 
 
 @pytest.fixture(autouse=True)
@@ -45,20 +47,94 @@ def test_a_key_that_decides_the_result_is_told_with_both_values(make_history):
   history = make_history(tasks=5, classes=10)
   run = results_of(history, SPLIT, stream__iterations=200, network__gate="none")
   gate = commands.load(SPLIT).network.gate
-  assert beside.departures_told(run) == [
+  assert beside.remarks(run) == [
     f"network.gate=none (there {gate})",
     "stream.iterations=200 (there 2000)",
   ]
   text = " ".join(closing_table(run).split())
-  assert f"figure is --config={SPLIT}, and this run departs from it: network" in text
+  assert f"not that of the paper's figure, here {SPLIT}: network.gate=none" in text
   assert "stream.iterations=200 (there 2000)." in text
 
 
 def test_a_key_that_decides_nothing_is_not_told(make_history):
   history = make_history(tasks=5, classes=10)
   run = results_of(history, SPLIT, seeds=2, eval__every=7, data__dir="elsewhere")
-  assert beside.departures_told(run) == [] and beside.note(run) is None
-  assert "departs" not in closing_table(run)
+  assert beside.remarks(run) == [] and beside.note(run) is None
+  assert "not that of" not in closing_table(run)
+
+
+@pytest.mark.parametrize(
+  "chosen, changes",
+  [
+    (f"{SPLIT}:boundary_free", {"stream__iterations": 30}),
+    (f"{SPLIT}:sbc,source", {"network__gate": "none"}),
+    (f"{SPLIT}:bgd,sbc,source", {"optimiser__learning_rate": 0.1}),
+    ("configs/cifar10.py", {"network__hidden": 3}),
+  ],
+)
+def test_a_key_that_neither_reads_is_not_told(chosen, changes):
+  assert departures(chosen, config_of(chosen, **changes)) == ()
+
+
+def test_a_key_of_the_same_value_is_not_told_though_one_does_not_read_it():
+  chosen = "configs/cifar10.py:online_ewc,sbc"
+  changed = config_of(chosen, method__consolidate_every=500)
+  assert [found.key for found in departures(chosen, changed)] == [
+    "method.consolidate_every"
+  ]
+
+
+def test_a_key_that_is_no_more_is_told_as_such(make_history):
+  config = config_of(SPLIT)
+  config["network"]["old"] = 3
+  run = summarise(make_history(tasks=5, classes=10), config, FACTS)
+  assert beside.remarks(run) == ["network.old=3 (there no such key now)"]
+
+
+def test_a_figure_of_another_protocol_is_told_as_the_ledger_does(make_history):
+  history = make_history(tasks=5, classes=10)
+  run = results_of(history, "configs/cifar10.py:dgr,sbc")
+  assert beside.remarks(run) == [
+    "another protocol (its own network, a ResNet, and 5,000 iterations of 256 images)"
+  ]
+  text = Reader(page.render(run, history, [])).text
+  assert "No run of ours can be set against it: another protocol (its own" in text
+
+
+@pytest.fixture
+def broken(monkeypatch, tmp_path) -> Iterator[None]:
+  """Files of ours that somebody is editing."""
+  (tmp_path / "configs").mkdir()
+  (tmp_path / SPLIT).write_text("def get_config(")
+  monkeypatch.setattr(cli, "root", lambda: tmp_path)
+  for cached in (commands.load, commands.identity_of):
+    cached.cache_clear()
+  yield
+  for cached in (commands.load, commands.identity_of):
+    cached.cache_clear()
+
+
+def test_a_file_that_cannot_be_read_loses_no_run(make_history, request):
+  history = make_history(tasks=5, classes=10)
+  run = results_of(history, SPLIT)
+  request.getfixturevalue("broken")
+  (told,) = beside.remarks(run)
+  assert told.startswith("our command for it cannot be read (")
+  assert "cannot be read" in " ".join(closing_table(run).split())
+  text = Reader(page.render(run, history, [])).text
+  assert f"Our command for it, of {SPLIT}, cannot be read" in text
+
+
+def test_a_stored_run_has_the_figure_of_this_version(make_history, tmp_path):
+  history = make_history(tasks=5, classes=10)
+  config = config_of(SPLIT, network__gated_layers=2)
+  run = store(tmp_path / "run", history, config_of(SPLIT))
+  path = run / "results.json"
+  content = json.loads(path.read_text()) | {"config": config}
+  path.write_text(json.dumps(content))
+  assert content["paper"]["accuracy"] == 53.12
+  assert printed.lookup(config) is None
+  assert stored.read(run).results["paper"] is None
 
 
 def test_of_many_departures_the_number_is_told(make_history):
@@ -71,7 +147,7 @@ def test_of_many_departures_the_number_is_told(make_history):
     "negatives": "one_by_frequency",
   }
   run = results_of(make_history(tasks=5, classes=10), SPLIT, **changes)
-  assert len(beside.departures_told(run)) == 6
+  assert len(beside.remarks(run)) == 6
   assert str(beside.note(run)).endswith(" and 2 others.")
 
 
@@ -83,7 +159,8 @@ def test_a_page_sets_the_run_against_the_figure_s_command(make_history):
   for part in (
     "20.01 ± 0.06 other configuration",
     "The paper's figure Run by van de Ven and Tolias, Three scenarios (2019).",
-    "python -m ebmjax.main --config=configs/splitmnist.py:ewc,sbc,source",
+    "Our command for it: python -m ebmjax.main --config=configs/splitmnist.py:ewc,sbc,"
+    "source --config.seeds=10 --config.data.require_full=True",
     "Where this run departs from that command key this run the command",
     "optimiser.learning_rate 0.0001 0.001",
   ):
@@ -96,7 +173,7 @@ def test_a_page_of_the_figure_s_own_run_says_so(make_history):
   text = Reader(page.render(results_of(history, chosen), history, [])).text
   assert "This run has the configuration of that command." in text
   assert "otherwise than the published run: consolidates every 100 steps" in text
-  assert "other configuration" not in text and "departs" not in text
+  assert "other configuration" not in text and "not that of" not in text
 
 
 def test_a_page_without_a_figure_has_no_such_part(make_history):
@@ -112,7 +189,7 @@ def test_a_comparison_stars_the_figures_of_others(make_history, tmp_path, capsys
   short = store(tmp_path / "short", history, config_of(SPLIT, stream__iterations=9))
   out = tmp_path / "both.html"
   assert main([str(own), str(short), f"--out={out}"]) == 0
-  said = f"{STAR}short has stream.iterations=9 (there 2000)."
+  said = f"{STAR}short: stream.iterations=9 (there 2000)."
   lines = capsys.readouterr().out.splitlines()
   figures = [line for line in lines if line.startswith(("own ", "short "))]
   assert [line.endswith("53.12 +- 0.04 *") for line in figures[:2]] == [False, True]
