@@ -92,7 +92,11 @@ _METHODS: base.Settings = {
 }
 
 # The expectation over labels costs a hundred gradients a row: too dear at every step.
-_PERIODIC: base.Settings = {"online_ewc": {"fisher": "batch"}}
+# SI's strength is van de Ven's (2022).
+_PERIODIC: base.Settings = {
+  "online_ewc": {"fisher": "argmax"},
+  "si": {"strength": 10.0},
+}
 
 
 def _source(config: ConfigDict) -> None:

@@ -19,16 +19,19 @@ the first ones. Five numbers offered to three slots, two drawn:
 Shape letters: K slots, N rows; the rest as in `types`.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ebmjax.augmentation import AUGMENTATIONS
 from ebmjax.importance import task_images
 from ebmjax.types import TaskView
 
 QUOTAS = ("task", "class")
+_CHANGE = 1  # another use of a boundary's key than the choice of rows
 
 
 class Buffer(NamedTuple):
@@ -98,12 +101,19 @@ def empty_reservoir(row: jax.ShapeDtypeStruct, budget: int) -> Reservoir:
   return Reservoir(x, jnp.zeros(budget, jnp.int32), jnp.int32(0))
 
 
-def add_task(buffer: Buffer, key: Array, view: TaskView, quota: str) -> Buffer:
+def add_task(
+  buffer: Buffer,
+  key: Array,
+  view: TaskView,
+  quota: str,
+  augment: Callable[[Array, Array], Array] = AUGMENTATIONS["none"],
+) -> Buffer:
   """Returns the buffer after a task: every owner has at most q rows, q = floor(K / n).
 
   The n owners are the tasks finished so far (quota "task") or the classes seen so far
   ("class"). Old owners keep the first q of their rows, which were stored in random
-  order; of the finished task, q random images (a class) come in.
+  order; of the finished task, q random images (a class) come in, as `augment` makes
+  them once.
   """
   budget = buffer.y.shape[0]
   if quota == "task":
@@ -115,7 +125,8 @@ def add_task(buffer: Buffer, key: Array, view: TaskView, quota: str) -> Buffer:
   chosen = view.valid[order] & (rank < share)
   first = _kept_first(chosen, budget)
   rows = view.rows[order[first]]
-  new = (task_images(view, rows), view.y[rows], owner[order[first]], rank[first])
+  x = augment(jax.random.fold_in(key, _CHANGE), task_images(view, rows))
+  new = (x, view.y[rows], owner[order[first]], rank[first])
   kept = (jnp.arange(budget) < buffer.taken) & (buffer.rank < share)
   return _joined(buffer, new, jnp.concatenate([kept, chosen[first]]))
 

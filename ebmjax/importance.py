@@ -98,14 +98,13 @@ def over_task(
 ) -> tuple[PyTree, Array, Array]:
   """Returns the sum of part(x, y, valid) over blocks of a finished task's images.
 
-  Of `samples` images drawn at random, or of all where 0. Also the number of images and
+  Of `samples` images, or of all where 0, in random order: files may be sorted by class,
+  and what a block's mean is depends on who shares it. Also the number of images and
   that of blocks that had any.
   """
-  rows, valid = view.rows, view.valid
-  if samples and samples < rows.shape[0]:
-    scores = jnp.where(valid, jax.random.uniform(key, rows.shape), jnp.inf)
-    chosen = jnp.argsort(scores)[:samples]
-    rows, valid = rows[chosen], valid[chosen]
+  scores = jnp.where(view.valid, jax.random.uniform(key, view.rows.shape), jnp.inf)
+  chosen = jnp.argsort(scores)[: samples or None]
+  rows, valid = view.rows[chosen], view.valid[chosen]
   short = -rows.shape[0] % _BLOCK
   rows, valid = jnp.pad(rows, (0, short)), jnp.pad(valid, (0, short))
 

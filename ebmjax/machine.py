@@ -18,6 +18,7 @@ from ebmjax import (
   runner,
   streams,
 )
+from ebmjax.augmentation import AUGMENTATIONS
 from ebmjax.data import DATASETS
 from ebmjax.mesh import Layout, make_layout
 from ebmjax.method_rules import require_negatives, require_period
@@ -107,7 +108,8 @@ def make_learner(
     network = start_from_seeds(network, keys, seeds)
   objective = objectives.make(config.objective, config.negatives)
   tx = _optimiser(config.optimiser)
-  problem = Problem(network, objective, tx, row, classes.shape[0])
+  augment = AUGMENTATIONS[config.data.augment]
+  problem = Problem(network, objective, tx, row, classes.shape[0], augment)
   return methods.METHODS[config.method.name](problem, config.method)
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import optax
 from jax import Array
 
+from ebmjax.augmentation import AUGMENTATIONS
+
 PyTree = Any
 
 
@@ -83,6 +85,8 @@ class Problem(NamedTuple):
   tx: optax.GradientTransformation
   row: jax.ShapeDtypeStruct  # one input as batches hold it
   num_tasks: int
+  # (key, x [B, ...]) -> x, the random change that batches come with
+  augment: Callable[[Array, Array], Array] = AUGMENTATIONS["none"]
 
 
 def _as_it_is(state: PyTree) -> PyTree:

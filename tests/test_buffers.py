@@ -93,6 +93,23 @@ def test_a_task_with_fewer_images_than_its_share(quota):
   assert 7 < int(buffer.taken) <= BUDGET
 
 
+def test_an_image_is_changed_once_when_it_is_stored():
+  def darken(key, x):
+    return x // 2 + jax.random.randint(key, (), 100, 120, jnp.uint8)
+
+  plain = stored = buffers.empty_buffer(ROW, BUDGET)
+  for task in range(2):
+    key, view = jax.random.key(task), view_of(task)
+    plain = buffers.add_task(plain, key, view, "task")
+    stored = buffers.add_task(stored, key, view, "task", darken)
+  halves = np.asarray(plain.x) // 2
+  shift = np.asarray(stored.x) - halves
+  owner = np.asarray(plain.owner)
+  for task in range(2):  # the same images as without, a key's one number higher
+    assert len(np.unique(shift[owner == task])) == 1 and shift.min() >= 100
+  assert shift[owner == 0][0, 0] != shift[owner == 1][0, 0]
+
+
 def test_every_image_is_stored_equally_often():
   def numbers(key):
     empty = buffers.empty_buffer(ROW, BUDGET)

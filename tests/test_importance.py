@@ -212,6 +212,30 @@ def test_samples_are_distinct_rows_that_count(samples, number):
     assert (used != count_rows(view, 1, samples)[0]).any()
 
 
+def test_blocks_are_mixed_though_the_rows_are_sorted_by_class():
+  """A mean over a block of one class is another than over a block of all."""
+  view = make_view(512, np.ones(512, bool))
+  view = view._replace(rows=jnp.arange(512), y=jnp.arange(512) // 128)
+
+  def classes_of_block(x, y, valid):
+    del x, valid
+    return jnp.sum(jnp.bincount(y, length=4) > 0)
+
+  found, _, blocks = importance.over_task(classes_of_block, view, jax.random.key(0))
+  assert (int(found), int(blocks)) == (4 * 4, 4)
+
+
+def test_the_order_does_not_depend_on_padding():
+  def of(padding):
+    view = make_view(40 + padding, np.arange(40 + padding) < 40)
+    view = view._replace(rows=jnp.minimum(jnp.arange(40 + padding), 39))
+    return importance.over_task(
+      lambda x, y, valid: y[:20], view, jax.random.key(0), samples=20
+    )[0]
+
+  np.testing.assert_array_equal(of(0), of(9))
+
+
 def test_images_come_as_the_task_showed_them():
   permutation = np.array([3, 0, 5, 1, 4, 2])
   valid = np.arange(9) < 7

@@ -15,9 +15,8 @@ nothing is stored the method is plain training, to the bit.
 
 At a boundary the `budget` is shared out anew (`buffers.add_task`), by `quota`: equally
 over tasks, as in the released code, or over classes, as the paper words it (Deviation:
-the default is over tasks). Deviation: what is stored are images of the task as they
-are, and where batches are augmented, the replayed ones are not; the released code
-stores each after one random change.
+the default is over tasks). Where batches are augmented, an image is stored after one
+random change, as in the released code: new and old could else be told by their edges.
 
 Without boundaries, said by `consolidate_every` > 0 (its size does not matter), every
 batch is offered to a reservoir, which holds a uniform sample of all that was shown, as
@@ -53,7 +52,7 @@ def er(problem: Problem, config: Any) -> Learner:
     own: Buffer, params: PyTree, model_state: PyTree, key: Array, view: TaskView
   ) -> Buffer:
     del params, model_state
-    return buffers.add_task(own, key, view, config.quota)
+    return buffers.add_task(own, key, view, config.quota, problem.augment)
 
   addition = _addition(problem, config)._replace(consolidate=consolidate)
   return gradient_learner(problem, addition)

@@ -122,6 +122,14 @@ def _deviations(cell_id: str) -> list[tuple[bool, str]]:
       "consolidates every 100 steps: after every batch it has no effect",
     ),
     (
+      dataset == "cifar10" and method in ("ewc", "online_ewc", "si"),
+      "the strength is that of another study: the paper's is not published",
+    ),
+    (
+      dataset == "cifar10" and method in ("ewc_cd", "online_ewc_cd", "si_cd"),
+      "the strength was chosen on split MNIST: the paper's is not published",
+    ),
+    (
       main and method == "mas" and "cifar" in dataset,
       "that study's protocol is not known; ours is the paper's own",
     ),
