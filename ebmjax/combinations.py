@@ -1,10 +1,15 @@
 """The rules that span several keys of a configuration, each told in a sentence."""
 
+import math
+
 from ml_collections import ConfigDict
 
 from ebmjax import data, method_rules
 from ebmjax.config import default
 from ebmjax.method_rules import Rule
+from ebmjax.networks import TRUNKS
+
+_OF_COLOUR = ("conv4", "conv5", "resnet18", "flat")  # trunks for such images alone
 
 
 def rules(config: ConfigDict) -> list[Rule]:
@@ -129,7 +134,7 @@ def _of_data(config: ConfigDict) -> list[Rule]:
     ),
     *(_of_channels(config, key) for key in ("mean", "std")),
     (
-      any(isinstance(std, float | int) and std <= 0 for std in config.data.std),
+      any(isinstance(std, float | int) and not std > 0 for std in config.data.std),
       f"config.data.std={config.data.std!r} divides the pixels; give positive numbers.",
     ),
   ]
@@ -139,7 +144,7 @@ def _of_channels(config: ConfigDict, key: str) -> Rule:
   """Returns the rule of a key of `data` that has a number for each channel."""
   shape, values = data.DATASETS[config.data.name].image_shape, config.data[key]
   channels = shape[2] if len(shape) == 3 else 1
-  numbers = all(isinstance(value, float | int) for value in values)
+  numbers = all(isinstance(v, float | int) and math.isfinite(v) for v in values)
   return (
     not numbers or len(values) not in (0, channels),
     f"config.data.{key}={values!r} does not fit the images of config.data.name="
@@ -187,6 +192,5 @@ def _trunks_for(info: data.DatasetInfo) -> tuple[str, ...]:
   """Returns the trunks whose input an image of this data set can be."""
   if info.generated:
     return ("flat",)
-  return (
-    ("conv4", "conv5", "resnet18", "flat") if len(info.image_shape) == 3 else ("none",)
-  )
+  unfit = ("none",) if len(info.image_shape) == 3 else _OF_COLOUR
+  return tuple(name for name in TRUNKS if name not in unfit)

@@ -197,7 +197,10 @@ def _sum_row_by_row(
 
 
 def _is_dense(losses: LossesOfRows, params: PyTree, rows: PyTree) -> bool:
-  """Returns whether dense layers on [B, I], each used once, hold all parameters."""
+  """Returns whether dense layers on [B, I] with a bias hold all parameters.
+
+  Each is used once.
+  """
   count = jax.tree.leaves(rows)[0].shape[0]
   used: list[tuple[str, ...]] = []
   fits = True
@@ -206,7 +209,8 @@ def _is_dense(losses: LossesOfRows, params: PyTree, rows: PyTree) -> bool:
     nonlocal fits
     if _is_dense_call(context):
       used.append(context.module.path)
-      fits = fits and args[0].ndim == 2 and args[0].shape[0] == count
+      whole = context.module.use_bias and args[0].ndim == 2
+      fits = fits and whole and args[0].shape[0] == count
     return call(*args, **kwargs)
 
   with nn.intercept_methods(look):

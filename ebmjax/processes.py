@@ -49,7 +49,8 @@ def start(when: str = "auto", timeout: int = 300) -> None:
   """Joins the other processes, if the environment or `when`, of WHEN, says so.
 
   With JAX_NUM_PROCESSES, JAX_PROCESS_ID and JAX_COORDINATOR_ADDRESS as they say; under
-  SLURM and Open MPI, and on TPU hosts, as JAX finds out by itself.
+  SLURM and Open MPI, and where TPU_WORKER_HOSTNAMES names several, as JAX finds out by
+  itself. A Cloud TPU VM tells of the others only when asked: "on".
   """
   if when not in WHEN:
     raise ConfigError(

@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 from ebmjax import combinations, data, streams
 from ebmjax.augmentation import AUGMENTATIONS
 from ebmjax.buffers import QUOTAS
-from ebmjax.config import choices_sentence, lookup
+from ebmjax.config import choices_sentence, flat_keys, lookup
 from ebmjax.errors import ConfigError
 from ebmjax.importance import FISHERS
 from ebmjax.losses import LOSSES
@@ -57,6 +57,9 @@ def _default_negatives(config: ConfigDict) -> str:
 
 def validate(config: ConfigDict) -> None:
   """Raises ConfigError at the first fault: the key, its value and the remedy."""
+  for key, value in flat_keys(config).items():
+    if value is None:  # which ml_collections takes for any type
+      raise ConfigError(f"config.{key}=None is no value; leave it out for its default.")
   for key, choices in CHOICES.items():
     value = lookup(config, key)
     if value not in choices:

@@ -5,8 +5,8 @@
 #   launch/tpu_vm.sh run TPU ZONE FILE[:variants] [--workdir=DIR] [--config.KEY=VALUE ...]
 #
 # `install` copies this repository to every worker and makes its .venv; `run` starts one
-# process a worker. JAX asks the VM's metadata (agent-worker-number and
-# worker-network-endpoints) who the others are. With several workers DIR must be on
+# process a worker. With --distributed=on JAX asks the VM's metadata (agent-worker-number
+# and worker-network-endpoints) who the others are. With several workers DIR must be on
 # storage that all of them have mounted. The same `run` goes on where one broke off.
 #
 # DRY_RUN=1 prints the commands instead. PYTHON names the workers' Python, 3.11 or newer.
@@ -51,7 +51,7 @@ case $action in
   run)
     (($# >= 1)) || usage
     printf -v words ' %q' "--config=$1" "${@:2}"
-    on_workers "cd ebmjax && .venv/bin/python -m ebmjax.main$words"
+    on_workers "cd ebmjax && .venv/bin/python -m ebmjax.main --distributed=on$words"
     ;;
   *) usage ;;
 esac

@@ -301,6 +301,10 @@ FAULTS = {
     keys("data.std=(0.0,)"),
     ["config.data.std=(0.0,) divides the pixels; give positive numbers."],
   ),
+  "mean that is not finite": (
+    keys("data.mean=(1e999,)"),
+    ["config.data.mean=(inf,) does not fit", "give 1 number, one a channel"],
+  ),
   "mean of images that are drawn": (
     [CAPACITY, "--config.data.mean=(0.1, 0.1, 0.1)"],
     ["leave config.data.mean and config.data.std at ()."],

@@ -6,7 +6,9 @@ from pathlib import Path
 import jax
 import pytest
 
-from ebmjax import cli, data, main
+from ebmjax import cli, combinations, data, main, validation
+from ebmjax.config import default
+from ebmjax.errors import ConfigError
 from launch import capacity, sweep
 from tests.faults import FAULTS, SMOKE
 from tests.helpers import (
@@ -112,6 +114,27 @@ def test_broken_configuration_file(content, problem, tmp_path: Path, capsys):
   sentence = sentence_of(capsys.readouterr().err)
   assert str(path) in sentence
   assert problem in sentence
+
+
+@pytest.mark.parametrize("key", ["network.hidden", "data.mean", "objective"])
+def test_none_is_no_value(key, tmp_path: Path, capsys):
+  path = tmp_path / "mine.py"
+  path.write_text(MISTYPED.replace("stream.iterationz = 3", f"{key} = None"))
+  assert main.main(["ebmjax", f"--config={path}"]) == 1
+  sentence = sentence_of(capsys.readouterr().err)
+  assert sentence == f"config.{key}=None is no value; leave it out for its default."
+
+
+def test_a_trunk_of_one_s_own_is_accepted(monkeypatch):
+  monkeypatch.setattr(combinations, "TRUNKS", (*combinations.TRUNKS, "mine"))
+  monkeypatch.setitem(validation.CHOICES, "network.trunk", combinations.TRUNKS)
+  for name in ("mnist", "cifar10"):
+    config = default()
+    config.data.name, config.network.trunk = name, "mine"
+    assert validation.resolve(config).network.trunk == "mine"
+    config.network.trunk = "none" if name == "cifar10" else "conv4"
+    with pytest.raises(ConfigError, match="does not fit the images"):
+      validation.resolve(config)
 
 
 # Faults that only the data reveal: (overrides, parts of the sentence).

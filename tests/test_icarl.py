@@ -9,6 +9,7 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
+from ebmjax.augmentation import AUGMENTATIONS
 from ebmjax.config import default
 from ebmjax.methods._herding import herd
 from ebmjax.methods.icarl import (
@@ -22,16 +23,19 @@ from ebmjax.types import Batch, Learner, Network, Problem, TaskView
 
 PIXELS, CLASSES, SIZE, ROWS = 6, 4, 8, 30
 pytestmark = pytest.mark.usefixtures("quick_compilation")
+AS_IT_IS = AUGMENTATIONS["none"]
 
 
-def make(budget: int = 12, tx: Any = None, **changes: Any) -> tuple[Learner, Network]:
+def make(
+  budget: int = 12, tx: Any = None, augment: Any = AS_IT_IS, **changes: Any
+) -> tuple[Learner, Network]:
   config = default()
   config.network.update({"name": "sbc", "hidden": 10})
   config.method.update({"name": "icarl", "budget": budget, **changes})
   network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   objective = objectives.make("ce", "all_seen")
-  problem = Problem(network, objective, tx or optax.sgd(0.1), row, 2)
+  problem = Problem(network, objective, tx or optax.sgd(0.1), row, 2, augment)
   return icarl(problem, config.method), network
 
 
@@ -258,7 +262,7 @@ def test_exemplars_have_their_share_of_a_batch():
   assert own.task_size == 26
   own = own._replace(counts=jnp.array([6, 3, 0, 0], jnp.int32))
   batch = batch_of(1, size=7000)
-  x, y = of_union(own, jax.random.key(0), batch)
+  x, y = of_union(own, jax.random.key(0), batch, AS_IT_IS)
   swapped = np.asarray(y) < 2
   # 9 / 35 of the rows, with a deviation of sqrt(0.26 * 0.74 / 7000) = 0.005.
   np.testing.assert_allclose(swapped.mean(), 9 / 35, atol=0.025)
@@ -273,10 +277,26 @@ def test_exemplars_have_their_share_of_a_batch():
   np.testing.assert_allclose(often, 200, atol=70)
 
 
+def test_exemplars_are_changed_like_new_images_and_kept_as_they_are():
+  learner, _ = make()
+  own, batch = after_tasks(learner, 1).own, batch_of(1, size=200)
+  key = jax.random.key(0)
+  plain, y = of_union(own, key, batch, AS_IT_IS)
+  changed, same = of_union(own, key, batch, lambda key, x: 255 - x)
+  np.testing.assert_array_equal(y, same)
+  old = np.asarray(y) < 2
+  np.testing.assert_array_equal(changed[old], 255 - plain[old])
+  np.testing.assert_array_equal(changed[~old], batch.x[~old])
+  other, _ = make(augment=lambda key, x: 255 - x)
+  state = after_tasks(learner, 1)
+  one, two = (each.step(state, key, batch)[1]["loss"] for each in (learner, other))
+  assert one != two
+
+
 def test_the_first_task_is_not_mixed_with_anything():
   learner, _ = make()
   own, batch = learner.init(jax.random.key(0)).own, batch_of(0)
-  x, y = of_union(own, jax.random.key(0), batch)
+  x, y = of_union(own, jax.random.key(0), batch, AS_IT_IS)
   np.testing.assert_array_equal(x, batch.x)
   np.testing.assert_array_equal(y, batch.y)
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 
 from ebmjax import importance, networks
 from ebmjax.config import default
@@ -74,6 +75,28 @@ def test_a_sum_over_rows_equals_a_loop_of_gradients(name, power, monkeypatch):
   expected = sum_by_hand(losses, params, rows, power)
   assert all(np.any(leaf > 0) for leaf in jax.tree.leaves(expected))
   assert_close(got, expected)
+
+
+class Bilinear(nn.Module):
+  """E = -<W x, e_y>, which has as many parameters as a dense layer with a bias."""
+
+  @nn.compact
+  def __call__(self, x, labels):
+    wx = nn.Dense(3, use_bias=False)(x)
+    e = nn.Embed(CLASSES, 3)(jnp.broadcast_to(labels, (x.shape[0], labels.shape[-1])))
+    return -jnp.einsum("bf,bkf->bk", wx, e)
+
+  def features(self, x):
+    return x
+
+
+def test_a_dense_layer_without_a_bias_is_taken_row_by_row():
+  network = networks.from_module(Bilinear(), (PIXELS,), CLASSES)
+  variables = network.init(jax.random.key(0))
+  x, y = images(3), jnp.asarray([0, 2, 3, 0, 2, 3, 0, 2, 3, 0])
+  everyone = jnp.ones(ROWS, bool)
+  got = importance.fisher_sum(network, *variables, x, y, everyone, SEEN, "true")
+  assert_close(got, fisher_by_hand(network, variables, x, y, "true"))
 
 
 def fisher_by_hand(network: Network, variables: Any, x: Any, y: Any, kind: str) -> Any:

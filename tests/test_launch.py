@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -215,9 +216,8 @@ DRY: dict[str, tuple[list[str], list[list[str]]]] = {
       [
         *("gcloud", "compute", "tpus", "tpu-vm", "ssh", "my-tpu"),
         *("--zone=us-east5-b", "--worker=all"),
-        f"--command=cd ebmjax && .venv/bin/python {shlex.join(MAIN)}".replace(
-          "'--workdir=my runs/a'", "--workdir=my\\ runs/a"
-        ),
+        "--command=cd ebmjax && .venv/bin/python -m ebmjax.main --distributed=on "
+        "--config=configs/splitmnist.py:sbc --workdir=my\\ runs/a --config.seeds=3",
       ]
     ],
   ),
@@ -345,7 +345,12 @@ def test_tpu_vm_installs_and_runs(repository, calls, variables, shown, tmp_path)
   worker = tmp_path / "worker"
   worker.mkdir()
   (repository / "runs").mkdir()
-  env = variables | {"WORKER": str(worker)}
+  with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    address = f"127.0.0.1:{free.getsockname()[1]}"
+  # In place of the VM's metadata, which a single worker's JAX would ask.
+  metadata = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": "1"}
+  env = variables | {"WORKER": str(worker), **metadata, "JAX_PROCESS_ID": "0"}
   script = repository / "launch" / "tpu_vm.sh"
   finish(script, "install", "my-tpu", "us-east5-b", env=env)
   sent = called(calls, "gcloud")[:8]

@@ -62,7 +62,7 @@ def test_importance_equals_a_loop_over_blocks_or_rows(case, kind):
   state = learner.init(jax.random.key(0))
   view = long_view(300, 150)
   after = jax.jit(learner.consolidate)(state, jax.random.key(9), view)
-  order = np.argsort(jax.random.uniform(jax.random.key(9), 300)[:150])
+  order = np.argsort(jax.random.uniform(jax.random.key(9), (300,))[:150])
   images = np.asarray(view.x)[np.asarray(view.rows)[order]]
   blocks = (images[:128], images[128:])
   expected = by_hand(learner, state, blocks, 2, kind)

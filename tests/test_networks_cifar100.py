@@ -1,5 +1,7 @@
 """The CIFAR-100 networks: counts, masks, and what training does to the trunk."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from ebmjax import networks
 from ebmjax.errors import DataError
-from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk
+from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk, trunk_digest
 from ebmjax.networks.trunked import CONV_MODES
 from ebmjax.types import num_params
 
@@ -79,6 +81,16 @@ def test_damaged_weights_are_told(weights, tmp_path, damage, told):
     np.savez(path, **arrays)
   with pytest.raises(DataError, match=told):
     load_trunk(path)
+
+
+def test_weights_that_may_not_be_read_are_told(weights, monkeypatch):
+  def refuse(*args, **kwargs):
+    raise PermissionError(13, "Permission denied")
+
+  monkeypatch.setattr(Path, "open", refuse)  # root may read everything
+  told = r"cannot be read \(Permission denied\); make it readable"
+  with pytest.raises(DataError, match=told):
+    trunk_digest(weights)
 
 
 def test_masks_switch_units_off_by_label_and_layer(weights):

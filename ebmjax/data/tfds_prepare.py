@@ -123,6 +123,8 @@ def _download_and_prepare(info: DatasetInfo, folder: Path, tfds: Any) -> None:
     raise UnavailableError(info, problem) from None
   except (util.DownloadError, requests.RequestException) as error:
     raise UnavailableError(info, _first_line(error)) from None
+  except ImportError as error:  # of what TFDS writes with, on some platforms
+    raise UnavailableError(info, _first_line(error)) from None
   except OSError as error:
     # Another process may have finished the same set first, and that is as good.
     if not is_prepared(folder):

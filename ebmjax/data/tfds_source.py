@@ -75,6 +75,10 @@ def _read_split(info: DatasetInfo, prepared: Prepared, name: str, pins: Pins) ->
   where = f"the {name} split in {prepared.folder}"
   try:
     columns = _read_columns(prepared, name)
+  except ImportError as error:  # the set is good
+    raise DataError(
+      f"{where} cannot be read ({error}): pip install array_record."
+    ) from None
   except Exception as error:  # TFDS and array_record raise many kinds
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     raise DataError(f"{where} cannot be read ({reason}): {remedy}.") from None

@@ -53,6 +53,7 @@ from ebmjax.methods._herding import herd, unit
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _BLOCK = 128  # images at a time
+_CHANGE = 2  # another use of a step's key than the draws of `of_union`
 # Squared distances of vectors of length 1 are at most 4. No larger than needed: reports
 # scale the energies of an image by the largest of them.
 FARTHEST = 8.0
@@ -102,7 +103,7 @@ def icarl(problem: Problem, config: Any) -> Learner:
     batch: Batch,
   ) -> tuple[Array, PyTree]:
     del row_losses
-    x, y = of_union(own, key, batch)
+    x, y = of_union(own, key, batch, problem.augment)
     old = -all_energies(network, own.old_params, own.old_model_state, x)
     goal = targets(y, old, own.known, config.temperature)
     labels = jnp.arange(network.num_classes)
@@ -143,8 +144,14 @@ def binary_loss(logits: Array, goal: Array, seen: Array) -> Array:
   return jnp.mean(jnp.sum(jnp.where(seen[None, :], terms, 0.0), axis=1))
 
 
-def of_union(own: _Own, key: Array, batch: Batch) -> tuple[Array, Array]:
-  """Returns x [B, ...] and y [B] of the task's images united with the exemplars."""
+def of_union(
+  own: _Own, key: Array, batch: Batch, augment: Callable[[Array, Array], Array]
+) -> tuple[Array, Array]:
+  """Returns x [B, ...] and y [B] of the task's images united with the exemplars.
+
+  Exemplars are stored as they are, for the means of their classes, and come into a
+  batch after a random change like the others'.
+  """
   swap_key, which_key = jax.random.split(key)
   upto = jnp.cumsum(own.counts)
   number = upto[-1]
@@ -154,6 +161,7 @@ def of_union(own: _Own, key: Array, batch: Batch) -> tuple[Array, Array]:
   label = jnp.searchsorted(upto, which, side="right").astype(batch.y.dtype)
   label = jnp.minimum(label, upto.shape[0] - 1)
   stored = own.exemplars[label, which - (upto - own.counts)[label]]
+  stored = augment(jax.random.fold_in(key, _CHANGE), stored)
   wide = swap.reshape(-1, *[1] * (batch.x.ndim - 1))
   return jnp.where(wide, stored, batch.x), jnp.where(swap, label, batch.y)
 

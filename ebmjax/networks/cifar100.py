@@ -86,8 +86,14 @@ def load_trunk(path: str | Path) -> dict[str, Any]:
 
 def trunk_digest(path: str | Path) -> str:
   """Returns a hash of a file of weights, by which another is told from it."""
-  with _existing(path).open("rb") as file:
-    return hashlib.file_digest(file, "blake2b").hexdigest()[:16]
+  try:
+    with _existing(path).open("rb") as file:
+      return hashlib.file_digest(file, "blake2b").hexdigest()[:16]
+  except OSError as error:
+    raise DataError(
+      f"{path} cannot be read ({error.strerror}); make it readable, or give another "
+      "file as config.network.pretrained."
+    ) from error
 
 
 def _existing(path: str | Path) -> Path:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ebmjax import data
-from ebmjax.data import tfds_prepare
+from ebmjax.data import tfds_builder, tfds_prepare, tfds_source
 from ebmjax.errors import DataError
 
 IMAGES = "train-images-idx3-ubyte.gz"
@@ -113,6 +113,24 @@ def test_absent_on_the_server(tiny, config, tmp_path: Path, sentence):
   assert "404" in text
   assert "data.source=files" in text
   assert not own_folder(tmp_path).exists()
+
+
+def test_without_what_tfds_writes_and_reads_with(
+  tiny, config, tmp_path: Path, monkeypatch, sentence
+):
+  def lacks(*args: Any) -> None:
+    raise ModuleNotFoundError("No module named 'array_record'")
+
+  with monkeypatch.context() as patch:
+    patch.setattr(tfds_builder, "make_builder", lacks)
+    with pytest.raises(tfds_prepare.UnavailableError) as caught:
+      data.load(config("tfds", tmp_path))
+  assert "No module named 'array_record'" in sentence(caught)
+  tiny.assert_holds(data.load(config("tfds", tmp_path)))
+  monkeypatch.setattr(tfds_source, "_read_columns", lacks)
+  with pytest.raises(DataError) as caught:
+    data.load(config("tfds", tmp_path))
+  assert sentence(caught).endswith("'array_record'): pip install array_record.")
 
 
 def set_url(monkeypatch: pytest.MonkeyPatch, tiny: Any, port: int) -> None:
