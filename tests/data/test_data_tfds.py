@@ -128,9 +128,9 @@ def test_without_what_tfds_writes_and_reads_with(
   assert "No module named 'array_record'" in sentence(caught)
   tiny.assert_holds(data.load(config("tfds", tmp_path)))
   monkeypatch.setattr(tfds_source, "_read_columns", lacks)
-  with pytest.raises(DataError) as caught:
+  with pytest.raises(DataError) as unread:
     data.load(config("tfds", tmp_path))
-  assert sentence(caught).endswith("'array_record'): pip install array_record.")
+  assert sentence(unread).endswith("'array_record'): pip install array_record.")
 
 
 def set_url(monkeypatch: pytest.MonkeyPatch, tiny: Any, port: int) -> None:
