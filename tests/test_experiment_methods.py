@@ -165,6 +165,30 @@ SOURCES: dict[str, Keys] = {
 }
 
 
+# A strength goes with its Fisher information and its period.
+CIFAR_STRENGTHS: dict[str, tuple[float, str, int]] = {
+  "cifar10.py:online_ewc,sbc": (10.0, "expected", 1000),
+  "cifar10.py:boundary_free,online_ewc,sbc": (1280.0, "batch", 1000),
+  "cifar10.py:contrastive,ewc,sbc": (1e4, "batch", 0),
+  "cifar10.py:contrastive,online_ewc,sbc": (3e4, "batch", 0),
+  "cifar100.py:boundary_free,online_ewc,sbc": (1.0, "argmax", 1000),
+}
+
+
+@pytest.mark.parametrize("chosen", CIFAR_STRENGTHS)
+def test_a_strength_on_cifar_goes_with_its_fisher_information(chosen):
+  method = cli.load(str(Path(SPLIT).parent / chosen)).method
+  found = (method.strength, method.fisher, method.fisher_samples)
+  assert found == CIFAR_STRENGTHS[chosen]
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
+def test_si_without_boundaries_has_a_strength_of_its_own(name):
+  file = str(Path(SPLIT).parent / f"{name}.py")
+  chosen = (f"{file}:si,sbc", f"{file}:boundary_free,si,sbc")
+  assert [cli.load(each).method.strength for each in chosen] == [1.0, 10.0]
+
+
 @pytest.mark.parametrize("chosen", SOURCES)
 def test_a_source_s_protocol(chosen):
   made = cli.load(str(Path(SPLIT).parent / chosen))
