@@ -32,8 +32,8 @@ or read from config.data.dir. `:smoke` shrinks any of them.
 
 from ml_collections import ConfigDict
 
-from ebmjax import variants as base
 from ebmjax.config import default
+from ebmjax.config import variants as base
 
 
 def _hidden(units: int) -> base.Variant:

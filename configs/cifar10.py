@@ -34,8 +34,8 @@ authors' ResNet and stream, `:dgr` and `:pgma` are for a GPU.
 
 from ml_collections import ConfigDict
 
-from ebmjax import variants as base
 from ebmjax.config import default
+from ebmjax.config import variants as base
 from ebmjax.errors import ConfigError
 
 

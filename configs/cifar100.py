@@ -32,8 +32,8 @@ for a GPU. The set is not shipped: it is downloaded, or read from config.data.di
 
 from ml_collections import ConfigDict
 
-from ebmjax import variants as base
 from ebmjax.config import default
+from ebmjax.config import variants as base
 
 
 def _set(**changes: object) -> base.Variant:

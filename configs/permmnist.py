@@ -37,8 +37,8 @@ them to seconds; its score means nothing.
 
 from ml_collections import ConfigDict
 
-from ebmjax import variants as base
 from ebmjax.config import default
+from ebmjax.config import variants as base
 
 
 def get_config(variants: str | None = None) -> ConfigDict:

@@ -5,7 +5,7 @@ of 2000 units, cross-entropy, 100 epochs of 390 batches, Adam at 1e-4, crops of 
 images and flips. Then the trunk is written to a file for config.network.pretrained:
 
   python -m ebmjax.main --config=configs/pretrain_cifar10.py --workdir=runs/pretrain
-  python -m ebmjax.export runs/pretrain trunk.npz
+  python -m ebmjax.tools.export runs/pretrain trunk.npz
 
 Measured: 81.8 % of the test images with seed 0, reached within 70 epochs. On one
 CPU core, beside other work, it took 2 h 9 min. The published weights (an npz file in
@@ -14,8 +14,8 @@ PyTorch's layout) can be used in place of these.
 
 from ml_collections import ConfigDict
 
-from ebmjax import variants as base
 from ebmjax.config import default
+from ebmjax.config import variants as base
 
 
 def get_config(variants: str | None = None) -> ConfigDict:

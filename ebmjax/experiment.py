@@ -10,29 +10,20 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import (
-  data,
-  environment,
-  failures,
-  finished,
-  memory,
-  networks,
-  processes,
-  runner,
-  streams,
-)
+from ebmjax import data, networks, streams
 from ebmjax import report as reporting
-from ebmjax.checkpoints import Checkpoints
 from ebmjax.config import PLACES, flat_keys
+from ebmjax.config.validation import resolve
 from ebmjax.errors import WorkdirError
-from ebmjax.machine import Machine, Setup, describe_parts, make_setup
-from ebmjax.plan import Stop, make_plan
-from ebmjax.progress import Progress
-from ebmjax.records import Record
-from ebmjax.stopwatch import Stopwatch
+from ebmjax.runtime import distributed, environment, failures, finished, memory, scan
+from ebmjax.runtime.checkpoints import Checkpoints
+from ebmjax.runtime.plan import Stop, make_plan
+from ebmjax.runtime.progress import Progress
+from ebmjax.runtime.records import Record
+from ebmjax.runtime.timing import Stopwatch
+from ebmjax.runtime.trainer import Machine, Setup, describe_parts, make_setup
+from ebmjax.runtime.workdir import WEIGHTS, Workdir
 from ebmjax.types import Dataset, Evaluation
-from ebmjax.validation import resolve
-from ebmjax.workdir import WEIGHTS, Workdir
 
 _log = logging.getLogger("ebmjax")
 _ACTIVITIES = ("training", "consolidating", "evaluating", "recording", "saving")
@@ -55,9 +46,9 @@ def run(
   """
   started = time.perf_counter()
   config = resolve(config)
-  workdir = Path(workdir).absolute() if processes.several() else Path(workdir)
+  workdir = Path(workdir).absolute() if distributed.several() else Path(workdir)
   _require_same_command(config, workdir)
-  locked = processes.only_first(lambda: Workdir(workdir))
+  locked = distributed.only_first(lambda: Workdir(workdir))
   with locked as folder, memory.shortage_told():
     folder.claim(config)
     results = folder.results(whole=finished.fills_page)
@@ -66,14 +57,14 @@ def run(
       results = reporting.with_todays_figure(results)
       told = "%s holds this run, finished, on %s; nothing is left to do."
       _log.info(told, workdir, finished.source(results))
-    if processes.from_first(lambda: results is not None):
+    if distributed.from_first(lambda: results is not None):
       return results or {}
     _require_shared(workdir)
     if dataset is None:
-      dataset = processes.after_first(lambda: data.load(config.data))
+      dataset = distributed.after_first(lambda: data.load(config.data))
     now = _facts(config, dataset) | ({"command": command} if command else {})
     _require_same_data(now)
-    facts = processes.from_first(lambda: folder.settle(now))
+    facts = distributed.from_first(lambda: folder.settle(now))
     facts["commits"] = environment.commits(facts, now)
     setup = make_setup(config, dataset, facts["driver"])
     with failures.writing(workdir):
@@ -88,8 +79,8 @@ def _train(
   _announce(setup, facts)
   timing = _Loop(setup, folder, workdir, started).run()
   facts = facts | describe_parts(setup) | memory.describe(setup) | timing
-  results = _report(setup, folder, facts) if processes.is_first() else {}
-  processes.wait_for_first()
+  results = _report(setup, folder, facts) if distributed.is_first() else {}
+  distributed.wait_for_first()
   return results
 
 
@@ -123,8 +114,8 @@ class _Loop:
       self._folder.rewind(done)
       first = max(done, 0)
       board_dir, steps = self._workdir / "tensorboard", self._stops[-1].step
-      board = processes.only_first(lambda: reporting.Board(board_dir, first))
-      bar = processes.only_first(lambda: Progress(steps, first))
+      board = distributed.only_first(lambda: reporting.Board(board_dir, first))
+      bar = distributed.only_first(lambda: Progress(steps, first))
       self._board = stack.enter_context(board)
       self._bar = stack.enter_context(bar)
       for stop in self._stops:
@@ -157,7 +148,7 @@ class _Loop:
 
   def _train_until(self, stop: Stop, first: int) -> None:
     size = self._setup.config.runner.chunk
-    for chunk in runner.chunks(self._setup.stream, first, stop.step, size):
+    for chunk in scan.chunks(self._setup.stream, first, stop.step, size):
       with self._watch("training"):
         losses = self._machine.train(chunk)
       self._watch.count(losses.size)
@@ -214,16 +205,16 @@ def _require_same_command(config: ConfigDict, workdir: Path) -> None:
     for key, value in flat_keys(config).items()
     if key not in PLACES  # each host may keep the data elsewhere
   }
-  processes.require_same(keys | {"--workdir": str(workdir)})
+  distributed.require_same(keys | {"--workdir": str(workdir)})
 
 
 def _require_shared(workdir: Path) -> None:
   """Refuses a workdir that some process does not see; all take part in checkpoints."""
-  if not processes.several():
+  if not distributed.several():
     return
   with failures.writing(workdir):
-    word = processes.from_first(Workdir(workdir).sign)
-  if not processes.is_first() and not Workdir(workdir).is_signed(word):
+    word = distributed.from_first(Workdir(workdir).sign)
+  if not distributed.is_first() and not Workdir(workdir).is_signed(word):
     raise WorkdirError(
       f"the workdir {workdir} of process 0 is not the one that another process sees; "
       "choose a folder that all hosts share with --workdir."
@@ -233,7 +224,7 @@ def _require_shared(workdir: Path) -> None:
 def _require_same_data(facts: dict[str, Any]) -> None:
   data_told = f"{facts['data_source']} ({facts['data_digest']})"
   weights = facts.get(WEIGHTS, "none")
-  processes.require_same({"data": data_told, "pre-trained weights": weights})
+  distributed.require_same({"data": data_told, "pre-trained weights": weights})
 
 
 def _announce(setup: Setup, facts: dict[str, Any]) -> None:
@@ -262,6 +253,6 @@ def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:
     "data_full": dataset.full,
     "evaluated_on": reporting.evaluated_on(config.to_dict()),
     "data_digest": data.digest(dataset),
-    "driver": runner.choose_driver(config.runner.driver, jax.default_backend()),
+    "driver": scan.choose_driver(config.runner.driver, jax.default_backend()),
     "environment": environment.describe(),
   }

@@ -18,40 +18,40 @@ import os
 import sys
 from pathlib import Path
 
-from ebmjax import processes
 from ebmjax.errors import ConfigError, UserError
-from ebmjax.terminal import piped
+from ebmjax.runtime import distributed
+from ebmjax.runtime.terminal import piped
 
 
 def main(argv: list[str]) -> int:
   """Returns the exit code of the command line `argv`, the program's name included."""
   # Later imports: a mistyped key should not wait for JAX.
-  from ebmjax import cli
+  from ebmjax.config import loading
 
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
   try:
     if {"--help", "-help", "-h"} & set(argv):
-      print(cli.help_text(__doc__ or "", argv))
+      print(loading.help_text(__doc__ or "", argv))
       return 0
-    processes.start(cli.distributed(argv))
-    config, workdir = cli.parse(argv)
+    distributed.start(loading.distributed(argv))
+    config, workdir = loading.parse(argv)
     use_compilation_cache()
     require_device()
     from ebmjax import experiment, report
 
-    results = experiment.run(config, workdir, command=cli.command(argv))
+    results = experiment.run(config, workdir, command=loading.command(argv))
   except UserError as error:
-    return processes.fail(f"ebmjax: {error}", 1)
+    return distributed.fail(f"ebmjax: {error}", 1)
   except KeyboardInterrupt:
     sentence = "interrupted; the same command goes on from the last checkpoint."
-    return processes.fail(f"ebmjax: {sentence}", 130)
+    return distributed.fail(f"ebmjax: {sentence}", 130)
   except Exception as error:
-    if not processes.several():
+    if not distributed.several():
       raise
-    return processes.fail(processes.describe_fault(error), 1)
-  processes.end()
-  if processes.is_first():
+    return distributed.fail(distributed.describe_fault(error), 1)
+  distributed.end()
+  if distributed.is_first():
     print(report.closing_table(results))
     print(f"Results, tables and figures: {workdir}")
   return 0

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from ebmjax.augmentation import AUGMENTATIONS
+from ebmjax.streams.augmentation import AUGMENTATIONS
 
 PyTree = Any
 

@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from ebmjax import atomic, cli, failures
+from ebmjax.config import loading
 from ebmjax.errors import ConfigError
-from ebmjax.figures import capacity as curves
-from ebmjax.figures.capacity import MODELS, NETWORKS
+from ebmjax.paper.figures import capacity as curves
+from ebmjax.paper.figures.capacity import MODELS, NETWORKS
 from ebmjax.report import drawing
-from ebmjax.terminal import Parser, answer, place
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import Parser, answer, place
 
 CONFIG = Path(__file__).parents[1] / "configs" / "capacity.py"
 COLUMNS = (
@@ -63,8 +64,8 @@ def study(points: Sequence[Point], folder: Path) -> Path:
   """Returns the folder, after running every point and writing the study's files."""
   # Later imports: --help and a mistyped key should not wait for JAX.
   from ebmjax import experiment
+  from ebmjax.config.validation import resolve
   from ebmjax.main import require_device, use_compilation_cache
-  from ebmjax.validation import resolve
 
   for point in points:  # what is wrong with the last is told before the first runs
     resolve(point.config)
@@ -126,7 +127,7 @@ def _points(arguments: argparse.Namespace, rest: list[str]) -> list[Point]:
 def _config(network: str, model: str, images: int, rest: list[str]) -> ConfigDict:
   variants = [name for name in (network, model) if name in ("sbc", "medium", "large")]
   chosen = f"--config={CONFIG}:{','.join(variants)}"
-  return cli.parse(["capacity", chosen, *rest, f"--config.data.images={images}"])[0]
+  return loading.parse(["capacity", chosen, *rest, f"--config.data.images={images}"])[0]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -22,9 +22,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ebmjax import cli
+from ebmjax.config import loading
 from ebmjax.errors import ConfigError, WorkdirError
-from ebmjax.terminal import Parser, answer, place, whole_number
+from ebmjax.runtime.terminal import Parser, answer, place, whole_number
 
 _PATIENCE = 15.0  # seconds that processes have to end by themselves
 _TAIL = 20  # lines shown of a failed process's output
@@ -163,7 +163,7 @@ def _environments(
   """Returns what each process's environment adds to this one's."""
   address = f"localhost:{_free_port()}"
   shared = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": str(processes)}
-  shared["PYTHONPATH"] = cli.python_path()
+  shared["PYTHONPATH"] = loading.python_path()
   each = devices or (len(gpus) // processes if gpus else 1)
   if gpus and not 0 < each * processes <= len(gpus):
     raise ConfigError(

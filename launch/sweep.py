@@ -22,14 +22,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ebmjax import atomic, cli, failures
+from ebmjax.config import loading
 from ebmjax.errors import ConfigError, UserError
-from ebmjax.sweep import settings as sweeping
-from ebmjax.sweep import tables
-from ebmjax.terminal import Parser, answer, place
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import Parser, answer, place
+from ebmjax.tools.sweep import settings as sweeping
+from ebmjax.tools.sweep import tables
 
 if TYPE_CHECKING:
-  from ebmjax.sweep.running import Loader
+  from ebmjax.tools.sweep.running import Loader
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,12 +54,12 @@ def _sweep(arguments: argparse.Namespace, rest: list[str]) -> None:
     sweeping.with_key(settings[:1], "seeds", arguments.test_seeds)
   # Later import: --help and a mistyped key should not wait for JAX.
   from ebmjax.main import require_device, use_compilation_cache
-  from ebmjax.sweep import running
+  from ebmjax.tools.sweep import running
 
   require_device()
   load = running.Loader()
   settings, count = _held_out(settings, arguments.validation, load)
-  folder = arguments.out or Path(f"{cli.default_workdir(arguments.config)}-sweep")
+  folder = arguments.out or Path(f"{loading.default_workdir(arguments.config)}-sweep")
   running.check(settings, folder, load)
   use_compilation_cache()
   found: dict[str, Any] = {"config": arguments.config, "changes": rest}
@@ -93,7 +94,7 @@ def _held_out(
   settings: list[sweeping.Setting], asked: int | None, load: "Loader"
 ) -> tuple[list[sweeping.Setting], int]:
   """Returns the settings with images held out, and how many of each class."""
-  from ebmjax.sweep import running
+  from ebmjax.tools.sweep import running
 
   if asked is not None and asked < 1:
     raise ConfigError(

@@ -32,7 +32,7 @@ def quick_compilation():
 @pytest.fixture
 def few_images(monkeypatch):
   """Gives the cases of the speed benchmark as many random images as a test needs."""
-  from ebmjax.bench import cases
+  from ebmjax.tools.bench import cases
 
   monkeypatch.setattr(cases, "_TRAIN_IMAGES", {})
   monkeypatch.setattr(cases, "_FEWER", 1_600)

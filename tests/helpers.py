@@ -11,9 +11,9 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import cli
-from ebmjax.bench.cases import Training
+from ebmjax.config import loading
 from ebmjax.data.arrays import idx_header
+from ebmjax.tools.bench.cases import Training
 
 ROOT = Path(__file__).parents[1]
 SPLIT = str(ROOT / "configs" / "splitmnist.py")
@@ -48,7 +48,7 @@ def write_idx(folder: Path, seed: int = 0) -> Path:
 
 def make_config(chosen: str, data_dir: Path, **changes: Any) -> ConfigDict:
   """Returns FILE[:variants], made small; `stream__tasks=5` sets stream.tasks."""
-  config = cli.load(chosen)
+  config = loading.load(chosen)
   given = {name.replace("__", "."): value for name, value in changes.items()}
   data = {"data.source": "files", "data.dir": str(data_dir)}
   config.update_from_flattened_dict(SMALL | data | given)
@@ -73,7 +73,10 @@ def environment(cache: Path) -> dict[str, str]:
   They are compiled as with the fixture `quick_compilation`.
   """
   quick = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-  places = {"JAX_COMPILATION_CACHE_DIR": str(cache), "PYTHONPATH": cli.python_path()}
+  places = {
+    "JAX_COMPILATION_CACHE_DIR": str(cache),
+    "PYTHONPATH": loading.python_path(),
+  }
   return os.environ | places | quick
 
 
@@ -99,7 +102,7 @@ def assert_same_bits(tree: Any, other: Any) -> None:
 
 
 class FullDisk:
-  """Stands in for `ebmjax.atomic` on a disk without room."""
+  """Stands in for `ebmjax.runtime.atomic` on a disk without room."""
 
   @staticmethod
   def write(path: Path, content: bytes | str) -> None:

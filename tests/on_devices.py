@@ -11,11 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from ebmjax import data, memory, runner
+from ebmjax import data
+from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.machine import Machine, make_setup
-from ebmjax.plan import Stop
-from ebmjax.validation import resolve
+from ebmjax.runtime import memory, scan
+from ebmjax.runtime.plan import Stop
+from ebmjax.runtime.trainer import Machine, make_setup
 from tests.helpers import SPLIT, make_config, write_idx
 
 # name: variants, driver, seeds, devices, devices of a batch
@@ -37,7 +38,7 @@ def run(base: Path, variants: str, driver: str, **changes: Any) -> dict[str, Any
   config = resolve(make_config(chosen, base / "data", **changes))
   setup = make_setup(config, data.load(config.data), driver)
   machine = Machine(setup)
-  losses = [machine.train(chunk) for chunk in runner.chunks(setup.stream, 0, 12, 5)]
+  losses = [machine.train(chunk) for chunk in scan.chunks(setup.stream, 0, 12, 5)]
   machine.consolidate(0)
   found = machine.evaluate(Stop(12, 0, ends_task=True, evaluate=True))
   saved = machine.saved()

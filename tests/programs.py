@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ebmjax import cli, evaluation, runner
+from ebmjax.config import loading
+from ebmjax.config.validation import resolve
 from ebmjax.data import DATASETS
-from ebmjax.machine import Setup, make_setup, make_view
 from ebmjax.networks.cifar100 import NormTrunk, save_trunk
+from ebmjax.runtime import evaluation, scan
+from ebmjax.runtime.trainer import Setup, make_setup, make_view
 from ebmjax.types import Dataset
-from ebmjax.validation import resolve
 from tests.helpers import ROOT
 
 
@@ -40,7 +41,7 @@ def write_trunk(path: Path) -> Path:
 
 def setup_of(chosen: str, driver: str, **changes: Any) -> Setup:
   """Returns the parts of configs/FILE[:variants] on noise; `a__b=1` sets config.a.b."""
-  config = cli.load(str(ROOT / "configs" / chosen))
+  config = loading.load(str(ROOT / "configs" / chosen))
   given = {name.replace("__", "."): value for name, value in changes.items()}
   config.update_from_flattened_dict(given)
   return make_setup(resolve(config), noise(config.data.name), driver)
@@ -55,16 +56,16 @@ def trace(
   """
   learner, driver = setup.learner, setup.driver
   shapes = partial(_shapes, device)
-  states = shapes(jax.eval_shape(runner.make_init(learner, driver), setup.tables.key))
+  states = shapes(jax.eval_shape(scan.make_init(learner, driver), setup.tables.key))
   tables, train, test = shapes((setup.tables, setup.train_images, setup.test_images))
   size, block = setup.config.runner.chunk, setup.config.eval.batch_size
   steps = min(size, setup.stream.rows.shape[1])
-  chunk = shapes(next(runner.chunks(setup.stream, 0, steps, size)))
+  chunk = shapes(next(scan.chunks(setup.stream, 0, steps, size)))
   task, candidates = shapes((np.int32(0), setup.stream.classes[0, 0]))
   view = make_view(setup.config)
-  train_chunk: Any = runner.make_train(learner, view, driver)
+  train_chunk: Any = scan.make_train(learner, view, driver)
   evaluate: Any = evaluation.make_evaluate(learner, driver, block)
-  consolidate: Any = runner.make_consolidate(learner, view, driver)
+  consolidate: Any = scan.make_consolidate(learner, view, driver)
   found = {"train": train_chunk.trace(states, tables, train, chunk)}
   if not only_train:
     found["evaluate"] = evaluate.trace(states, tables, test, task, candidates)

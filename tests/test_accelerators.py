@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from ebmjax import runner
+from ebmjax.runtime import scan
 from tests import programs
 
 PLATFORMS = ("cuda", "tpu")
@@ -62,7 +62,7 @@ def as_on_an_accelerator():
 def setup_of(chosen: str, trunk: Path, **changes: Any) -> Any:
   if chosen.startswith("cifar100"):
     changes["network__pretrained"] = str(trunk)
-  driver = runner.choose_driver("auto", jax.default_backend())
+  driver = scan.choose_driver("auto", jax.default_backend())
   return programs.setup_of(chosen, driver, **SMALL, **changes)
 
 
@@ -114,8 +114,8 @@ def test_states_are_donated(case):
 
 
 def test_seeds_run_side_by_side():
-  assert [runner.choose_driver("auto", name) for name in ("gpu", "tpu")] == ["vmap"] * 2
-  assert runner.choose_driver("auto", "cpu") == "map"
+  assert [scan.choose_driver("auto", name) for name in ("gpu", "tpu")] == ["vmap"] * 2
+  assert scan.choose_driver("auto", "cpu") == "map"
 
 
 def test_convolutions_are_native(trunk, as_on_an_accelerator):

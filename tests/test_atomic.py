@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ebmjax import atomic
+from ebmjax.runtime import atomic
 
 
 def test_text_and_bytes_replace_what_was_there(tmp_path):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax.augmentation import AUGMENTATIONS, crop_and_flip
+from ebmjax.streams.augmentation import AUGMENTATIONS, crop_and_flip
 
 SIDE = 12
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from ebmjax.bench import __main__ as command
-from ebmjax.bench import cases, curves, inference, measuring, peer, training
-from ebmjax.bench.tables import table
 from ebmjax.errors import UserError
+from ebmjax.tools.bench import cases, curves, inference, measuring, peer, training
+from ebmjax.tools.bench import command as command
+from ebmjax.tools.bench.tables import table
 from tests.helpers import tiny_training
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")

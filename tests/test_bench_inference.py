@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from ebmjax import runner
-from ebmjax.bench import cases, inference, peer
-from ebmjax.bench.tables import table
+from ebmjax.runtime import scan
+from ebmjax.tools.bench import cases, inference, peer
+from ebmjax.tools.bench.tables import table
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
 
@@ -15,7 +15,7 @@ PLAIN = cases.Inference("tiny", "permmnist.py", "plain", 3, 2, SMALL)
 
 
 def make_state(setup):
-  states = runner.make_init(setup.learner, setup.driver)(setup.tables.key)
+  states = scan.make_init(setup.learner, setup.driver)(setup.tables.key)
   return jax.tree.map(lambda leaf: leaf[0], states)
 
 

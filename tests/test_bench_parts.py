@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from ebmjax.bench import (
+from ebmjax.report import drawing
+from ebmjax.tools.bench import (
   cases,
   curves,
   evaluating,
@@ -19,8 +20,7 @@ from ebmjax.bench import (
   tables,
   training,
 )
-from ebmjax.bench.flops import Product
-from ebmjax.report import drawing
+from ebmjax.tools.bench.flops import Product
 from tests.helpers import tiny_training
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")

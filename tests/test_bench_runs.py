@@ -2,9 +2,9 @@
 
 import pytest
 
-from ebmjax.bench import cases, runs, tables
-from ebmjax.bench.probe import covered
 from ebmjax.errors import UserError
+from ebmjax.tools.bench import cases, runs, tables
+from ebmjax.tools.bench.probe import covered
 
 TINY = cases.Training(
   "tiny", "splitmnist.py", 1, (("network.hidden", 8), ("stream.tasks", 2))

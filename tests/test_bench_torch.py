@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ebmjax.bench import cases, inference, measuring, peer, training
+from ebmjax.tools.bench import cases, inference, measuring, peer, training
 
 PYTHON = os.environ.get("EBMJAX_TORCH_PYTHON", "")
 SMALL = (("network.hidden", 8), ("stream.batch_size", 16), ("eval.batch_size", 10))

@@ -13,13 +13,7 @@ import pytest
 from ebmjax import networks, objectives
 from ebmjax.config import default
 from ebmjax.methods._gradient import all_energies
-from ebmjax.methods.bir import (
-  Dreams,
-  bir,
-  dream,
-  generator_losses,
-  with_feedback,
-)
+from ebmjax.methods.bir import Dreams, bir, dream, generator_losses, with_feedback
 from ebmjax.methods.lwf import Old
 from ebmjax.networks.feedback import Feedback, Reconstruction, divergences
 from ebmjax.networks.vae import Code

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import buffers
-from ebmjax.buffers import Buffer, Reservoir
+from ebmjax.methods import buffers
+from ebmjax.methods.buffers import Buffer, Reservoir
 from ebmjax.types import TaskView
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

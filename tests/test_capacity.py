@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ebmjax import data, experiment, main
-from ebmjax.figures import capacity as curves
 from ebmjax.paper import printed
+from ebmjax.paper.figures import capacity as curves
 from ebmjax.report import plots
 from launch import capacity
 from tests.helpers import ROOT, FullDisk, make_config, read_results

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import atomic
-from ebmjax.checkpoints import Checkpoints, leaves
 from ebmjax.errors import CheckpointError
 from ebmjax.methods._gradient import GradientState
+from ebmjax.runtime import atomic
+from ebmjax.runtime.checkpoints import Checkpoints, leaves
 from tests.helpers import assert_same_bits
 
 

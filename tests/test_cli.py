@@ -6,8 +6,8 @@ from pathlib import Path
 import jax
 import pytest
 
-from ebmjax import cli, combinations, data, main, validation
-from ebmjax.config import default
+from ebmjax import combinations, data, main
+from ebmjax.config import default, loading, validation
 from ebmjax.errors import ConfigError
 from launch import capacity, sweep
 from tests.faults import FAULTS, SMOKE
@@ -73,7 +73,7 @@ def test_fault_is_told_in_one_sentence(
 
 def test_the_workdir_may_be_in_one_s_home(tmp_path: Path, monkeypatch, capsys):
   monkeypatch.setenv("HOME", str(tmp_path))
-  assert cli.parse(["ebmjax", SMOKE, "--workdir=~/x"])[1] == tmp_path / "x"
+  assert loading.parse(["ebmjax", SMOKE, "--workdir=~/x"])[1] == tmp_path / "x"
   assert main.main(["ebmjax", SMOKE, "--workdir=~nobody_here/x"]) == 1
   sentence = sentence_of(capsys.readouterr().err)
   assert sentence == "--workdir=~nobody_here/x is no place here; give another."

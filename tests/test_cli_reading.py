@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ebmjax import cli, main
-from ebmjax.validation import resolve
+from ebmjax import main
+from ebmjax.config import loading
+from ebmjax.config.validation import resolve
 from tests.helpers import PERMUTED, ROOT, SPLIT
 
 SMOKE = f"--config={SPLIT}:smoke"
@@ -63,7 +64,7 @@ def test_help_of_a_file_lists_its_own_variants(file, has, lacks, capsys):
   ],
 )
 def test_default_workdir(chosen, workdir):
-  assert cli.default_workdir(chosen) == workdir
+  assert loading.default_workdir(chosen) == workdir
 
 
 @pytest.mark.parametrize(
@@ -76,20 +77,20 @@ def test_default_workdir(chosen, workdir):
   ],
 )
 def test_parse_reads_every_spelling(arguments):
-  config, workdir = cli.parse(["ebmjax", *arguments])
+  config, workdir = loading.parse(["ebmjax", *arguments])
   assert (config.seeds, config.network.name, config.objective) == (3, "sbc", "ce")
   assert (config.stream.tasks, config.network.hidden) == (2, 32)
   assert workdir == Path("here")
 
 
 def test_parse_without_a_workdir_names_it_by_the_file():
-  assert cli.parse(["ebmjax", SMOKE])[1] == Path("runs/splitmnist-smoke")
+  assert loading.parse(["ebmjax", SMOKE])[1] == Path("runs/splitmnist-smoke")
 
 
 def test_truth_values_and_numbers_are_read_by_their_key_type():
   changes = ("network.skip=false", "optimiser.learning_rate=1", "data.require_full")
   given = [SMOKE, *(f"--config.{change}" for change in changes)]
-  config, _ = cli.parse(["ebmjax", *given])
+  config, _ = loading.parse(["ebmjax", *given])
   assert config.network.skip is False
   assert config.data.require_full is True
   assert config.optimiser.learning_rate == 1.0
@@ -106,7 +107,7 @@ def test_truth_values_and_numbers_are_read_by_their_key_type():
   ],
 )
 def test_the_more_particular_variant_has_the_last_word(chosen, values):
-  method = cli.load(str(ROOT / "configs" / chosen)).method
+  method = loading.load(str(ROOT / "configs" / chosen)).method
   assert {key: method[key] for key in values} == values
 
 
@@ -121,5 +122,5 @@ def test_the_more_particular_variant_has_the_last_word(chosen, values):
 def test_negatives_follow_objective_method_and_scenario(arguments, negatives):
   file, *keys = arguments
   chosen = [f"--config={ROOT / 'configs' / file}", *(f"--config.{key}" for key in keys)]
-  config, _ = cli.parse(["ebmjax", *chosen])
+  config, _ = loading.parse(["ebmjax", *chosen])
   assert resolve(config).negatives == negatives

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ebmjax.errors import ConfigError
-from ebmjax.mesh import make_layout
+from ebmjax.runtime.sharding import make_layout
 from tests.helpers import ROOT, SPLIT, environment, make_config
 from tests.on_devices import RUNS
 

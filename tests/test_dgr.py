@@ -11,9 +11,9 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.buffers import Drawn
 from ebmjax.config import default
 from ebmjax.methods._gradient import all_energies
+from ebmjax.methods.buffers import Drawn
 from ebmjax.methods.dgr import Dreamer, dgr, dream
 from ebmjax.methods.finetune import finetune
 from ebmjax.networks.cifar100 import NormTrunk

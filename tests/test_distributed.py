@@ -14,10 +14,11 @@ import jax
 import numpy as np
 import pytest
 
-from ebmjax import data, processes
-from ebmjax.checkpoints import Checkpoints
-from ebmjax.machine import make_setup
-from ebmjax.validation import resolve
+from ebmjax import data
+from ebmjax.config.validation import resolve
+from ebmjax.runtime import distributed
+from ebmjax.runtime.checkpoints import Checkpoints
+from ebmjax.runtime.trainer import make_setup
 from launch.processes import _free_port
 from tests.helpers import (
   ROOT,
@@ -265,8 +266,8 @@ def test_incomplete_environment(given, told, capsys, monkeypatch):
 
 def test_a_run_of_one_process_asks_no_variable(monkeypatch):
   monkeypatch.setenv("JAX_NUM_PROCESSES", "x")
-  processes.start("off")
-  assert not processes.several()
+  distributed.start("off")
+  assert not distributed.several()
 
 
 def test_states_differ_between_seeds(base, reference):

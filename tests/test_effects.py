@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import optax
 import pytest
 
-from ebmjax import cli, networks, objectives
-from ebmjax.config import default
+from ebmjax import networks, objectives
+from ebmjax.config import default, loading
 from ebmjax.effects import without_effect
 from ebmjax.errors import ConfigError
 from ebmjax.methods import METHODS
-from ebmjax.sweep import settings
+from ebmjax.tools.sweep import settings
 from ebmjax.traits import TRAITS
 from ebmjax.types import Problem
 from tests.helpers import SPLIT
@@ -124,7 +124,7 @@ def test_a_mask_leaves_no_gate_to_normalise():
 )
 def test_a_key_without_effect_is_told(variants, key, value, because, caplog):
   with caplog.at_level(logging.WARNING):
-    cli.parse(["", f"--config={SPLIT}:{variants}", f"--config.{key}={value}"])
+    loading.parse(["", f"--config={SPLIT}:{variants}", f"--config.{key}={value}"])
   assert caplog.messages == [f"config.{key}={value!r} has no effect with {because}."]
 
 
@@ -132,7 +132,7 @@ def test_a_key_without_effect_is_told(variants, key, value, because, caplog):
   "flag", ["--config.method.strength=3", "--config.stream.epochs_per_task=10"]
 )
 def test_nothing_is_told_of_a_key_that_counts_or_stays_as_it_is(flag, caplog):
-  cli.parse(["", f"--config={SPLIT}:ewc,sbc", flag])
+  loading.parse(["", f"--config={SPLIT}:ewc,sbc", flag])
   assert not caplog.messages
 
 

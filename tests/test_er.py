@@ -10,9 +10,9 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.buffers import Drawn
 from ebmjax.config import default
 from ebmjax.methods._replay import REPLAY_WEIGHTS, joint, row_weights
+from ebmjax.methods.buffers import Drawn
 from ebmjax.methods.er import er
 from ebmjax.methods.finetune import finetune
 from ebmjax.types import Batch, Learner, Network, Problem, TaskView

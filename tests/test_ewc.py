@@ -9,9 +9,9 @@ import numpy as np
 import optax
 import pytest
 
-from ebmjax import importance, networks
+from ebmjax import networks
 from ebmjax.config import default
-from ebmjax.methods import _quadratic
+from ebmjax.methods import _quadratic, importance
 from tests.helpers import assert_same_bits
 from tests.test_methods import CLASSES, PIXELS, SIZE, batch_at, make, view_of
 

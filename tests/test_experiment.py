@@ -11,12 +11,13 @@ import jax
 import numpy as np
 import pytest
 
-from ebmjax import cli, divergence, experiment, main, methods
-from ebmjax.config import default
+from ebmjax import experiment, main, methods
+from ebmjax.config import default, loading
+from ebmjax.config.validation import resolve
 from ebmjax.errors import DivergenceError
 from ebmjax.methods.finetune import finetune
 from ebmjax.report import plots
-from ebmjax.validation import resolve
+from ebmjax.runtime import divergence
 from tests.helpers import (
   PERMUTED,
   SPLIT,
@@ -231,7 +232,7 @@ def test_the_command_leaves_everything_and_learns(
     assert path.read_bytes().startswith(PNG)
   command = results["facts"]["command"]
   assert command in html.unescape((workdir / "report.html").read_text("utf-8"))
-  again, _ = cli.parse(shlex.split(command)[2:])
+  again, _ = loading.parse(shlex.split(command)[2:])
   assert json.loads(json.dumps(resolve(again).to_dict())) == results["config"]
   out = capsys.readouterr().out
   # The table breaks long lines.

@@ -8,13 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import cli, experiment, export
+from ebmjax import experiment
+from ebmjax.config import loading
+from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.machine import make_learner
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk
 from ebmjax.report import plots
+from ebmjax.runtime.trainer import make_learner
+from ebmjax.tools import export
 from ebmjax.types import TaskView
-from ebmjax.validation import resolve
 from tests.helpers import ROOT, make_config, read_results
 
 CIFAR10 = str(ROOT / "configs" / "cifar10.py")
@@ -92,7 +94,7 @@ def test_colours_can_be_dreamt(data_dir, tmp_path):
 
 
 def test_a_generator_of_colours_starts_as_the_network_s_trunk(data_dir):
-  config = cli.load(f"{CIFAR100}:dgr,sbc,source,smoke")
+  config = loading.load(f"{CIFAR100}:dgr,sbc,source,smoke")
   config.network.pretrained = str(data_dir / "trunk.npz")
   row = jax.ShapeDtypeStruct((32, 32, 3), jnp.uint8)
   classes = np.eye(2, 4, dtype=bool)
@@ -106,7 +108,7 @@ def test_a_generator_of_colours_starts_as_the_network_s_trunk(data_dir):
 
 def test_what_is_replayed_has_edges_like_what_is_new():
   """A crop is off the middle in 80 of 81 cases, and then has a black edge."""
-  config = resolve(cli.load(f"{CIFAR10}:er,sbc"))
+  config = resolve(loading.load(f"{CIFAR10}:er,sbc"))
   row = jax.ShapeDtypeStruct((32, 32, 3), jnp.uint8)
   classes = np.arange(10)[None, :] // 2 == np.arange(5)[:, None]
   learner = make_learner(config, row, classes, jax.random.key(0)[None])
@@ -129,7 +131,7 @@ def test_what_is_replayed_has_edges_like_what_is_new():
 def test_gss_s_own_protocol_on_cifar10(data_dir, tmp_path):
   """Its ResNet moves its running statistics, and each image is shown once."""
   chosen = f"{CIFAR10}:gss_greedy,sbc,source"
-  made = resolve(cli.load(chosen))
+  made = resolve(loading.load(chosen))
   assert made.stream.iterations * made.stream.batch_size == 10_000
   assert (made.negatives, made.optimiser.name) == ("all_classes", "sgd")
   small = {"method__repeats": 1, "method__directions": 1, "method__budget": 8}
@@ -158,7 +160,7 @@ def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):
   ("arguments", "code", "sentence"),
   [
     (["nowhere", "x.npz"], 1, "holds no finished run"),
-    (["x"], 2, "python -m ebmjax.export RUN FILE.npz"),
+    (["x"], 2, "python -m ebmjax.tools.export RUN FILE.npz"),
   ],
 )
 def test_what_cannot_be_exported_is_told(arguments, code, sentence, tmp_path, capsys):

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ebmjax import cli, experiment
-from ebmjax.config import flat_keys
+from ebmjax import experiment
+from ebmjax.config import flat_keys, loading
+from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
 from ebmjax.method_rules import require_negatives
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
 from ebmjax.traits import TRAITS
-from ebmjax.validation import resolve
 from tests.helpers import PERMUTED, SPLIT, TIMINGS, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -70,7 +70,7 @@ def test_without_boundaries(method, data_dir, tmp_path):
   periodic = TRAITS[method].periodic
   changes = {"method__consolidate_every": 5} if periodic else {}
   chosen = f"{SPLIT}:boundary_free,{method},sbc,smoke"
-  assert (cli.load(chosen).method.consolidate_every > 0) == periodic
+  assert (loading.load(chosen).method.consolidate_every > 0) == periodic
   results = run(chosen, data_dir, tmp_path, **changes)
   assert results["config"]["stream"]["setting"] == "boundary_free"
   assert results["facts"]["steps"] > 2 * 5  # periods that end
@@ -177,7 +177,7 @@ CIFAR_STRENGTHS: dict[str, tuple[float, str, int]] = {
 
 @pytest.mark.parametrize("chosen", CIFAR_STRENGTHS)
 def test_a_strength_on_cifar_goes_with_its_fisher_information(chosen):
-  method = cli.load(str(Path(SPLIT).parent / chosen)).method
+  method = loading.load(str(Path(SPLIT).parent / chosen)).method
   found = (method.strength, method.fisher, method.fisher_samples)
   assert found == CIFAR_STRENGTHS[chosen]
 
@@ -186,12 +186,12 @@ def test_a_strength_on_cifar_goes_with_its_fisher_information(chosen):
 def test_si_without_boundaries_has_a_strength_of_its_own(name):
   file = str(Path(SPLIT).parent / f"{name}.py")
   chosen = (f"{file}:si,sbc", f"{file}:boundary_free,si,sbc")
-  assert [cli.load(each).method.strength for each in chosen] == [1.0, 10.0]
+  assert [loading.load(each).method.strength for each in chosen] == [1.0, 10.0]
 
 
 @pytest.mark.parametrize("chosen", SOURCES)
 def test_a_source_s_protocol(chosen):
-  made = cli.load(str(Path(SPLIT).parent / chosen))
+  made = loading.load(str(Path(SPLIT).parent / chosen))
   if chosen.startswith("cifar100"):
     made.network.pretrained = "x.npz"
   found = flat_keys(resolve(made))
@@ -209,7 +209,7 @@ def test_a_source_s_protocol(chosen):
   ],
 )
 def test_single_classes_need_others_to_stand_against(variants, scenario, fits):
-  made = cli.load(f"{SPLIT}:{variants}")
+  made = loading.load(f"{SPLIT}:{variants}")
   made.stream.scenario = scenario
   made = resolve(made)
   require_negatives(made, 2)
@@ -219,14 +219,14 @@ def test_single_classes_need_others_to_stand_against(variants, scenario, fits):
 
 @pytest.mark.parametrize(("file", "scenario"), [(SPLIT, "class"), (PERMUTED, "domain")])
 def test_gss_s_own_protocol_shows_a_thousand_images_a_task_once(file, scenario):
-  made = resolve(cli.load(f"{file}:gss_greedy,sbc,source"))
+  made = resolve(loading.load(f"{file}:gss_greedy,sbc,source"))
   assert made.stream.iterations * made.stream.batch_size == 1000
   assert (made.optimiser.name, made.network.init) == ("sgd", "xavier")
   assert (made.stream.scenario, made.negatives) == (scenario, "all_classes")
 
 
 def test_ctn_s_own_protocol_tells_the_task_at_test_and_shares_ten_outputs():
-  made = resolve(cli.load(f"{PERMUTED}:ctn,sbc,source"))
+  made = resolve(loading.load(f"{PERMUTED}:ctn,sbc,source"))
   assert (made.stream.scenario, made.stream.tasks) == ("task", 20)
   assert made.stream.iterations * made.stream.batch_size == 1000
   assert (made.network.hidden, made.network.context, made.network.init) == (
@@ -240,7 +240,7 @@ def test_ctn_s_own_protocol_tells_the_task_at_test_and_shares_ten_outputs():
 @pytest.mark.parametrize("setting", ["boundary_aware", "boundary_free", "joint"])
 @pytest.mark.parametrize("objective", ["contrastive", "likelihood"])
 def test_gss_on_the_energy_network_finds_negatives_for_single_rows(setting, objective):
-  made = cli.load(f"{SPLIT}:gss_greedy")
+  made = loading.load(f"{SPLIT}:gss_greedy")
   made.stream.setting, made.objective = setting, objective
   one = (setting, objective) == ("boundary_aware", "contrastive")
   assert resolve(made).negatives == ("one_of_task" if one else "all_seen")
@@ -251,6 +251,6 @@ def test_gss_on_the_energy_network_finds_negatives_for_single_rows(setting, obje
 def test_the_paper_s_own_regularisers_have_the_released_code_s_fisher(method, network):
   """Its classifiers on the contrastive objective; the energy network is not held so."""
   variants = f"contrastive,{method}" + (",sbc" if network == "sbc" else "")
-  made = cli.load(f"{SPLIT}:{variants}")
+  made = loading.load(f"{SPLIT}:{variants}")
   assert made.network.name == network
   assert made.method.fisher == ("batch" if network == "sbc" else "argmax")

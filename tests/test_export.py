@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ebmjax import cli, export
+from ebmjax.config import loading
 from ebmjax.networks.cifar100 import NormTrunk
+from ebmjax.tools import export
 from tests.helpers import ROOT, SPLIT
 
 RESULTS = {
@@ -16,7 +17,7 @@ RESULTS = {
   "per_seed": [50.0],
   "seeds": [0],
   "class_names": ["a", "b"],
-  "config": cli.load(str(ROOT / "configs" / "pretrain_cifar10.py")).to_dict(),
+  "config": loading.load(str(ROOT / "configs" / "pretrain_cifar10.py")).to_dict(),
   "facts": {},
 }
 
@@ -78,7 +79,7 @@ def test_other_faults_are_told(tmp_path, capsys):
 def test_a_network_without_a_trunk_is_told(tmp_path, capsys):
   """Before anything is made of its checkpoints."""
   for number, chosen in enumerate((SPLIT, ROOT / "configs" / "cifar100.py:fixed")):
-    config = cli.load(str(chosen))
+    config = loading.load(str(chosen))
     config.network.pretrained = "x.npz"
     content = RESULTS | {"config": config.to_dict()}
     run = run_with(tmp_path / str(number), content)

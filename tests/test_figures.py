@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ebmjax import checkpoints, experiment, figures, main, metrics
+from ebmjax import experiment, main, metrics
 from ebmjax.errors import UserError
-from ebmjax.figures import FIGURES, accuracy, find_runs
-from ebmjax.figures.__main__ import main as command
-from ebmjax.figures.missing import runs_of
-from ebmjax.figures.pooling import choose, scan
-from ebmjax.figures.spec import Shown
-from ebmjax.paper import printed
+from ebmjax.paper import figures, printed
+from ebmjax.paper.figures import FIGURES, accuracy, find_runs
+from ebmjax.paper.figures.__main__ import main as command
+from ebmjax.paper.figures.missing import runs_of
+from ebmjax.paper.figures.pooling import choose, scan
+from ebmjax.paper.figures.spec import Shown
 from ebmjax.report import plots, stored
+from ebmjax.runtime import checkpoints
 from launch import capacity
 from tests.helpers import PERMUTED, ROOT, SPLIT, make_config, write_idx
 

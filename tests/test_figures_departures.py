@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 
 from ebmjax.errors import UserError
-from ebmjax.figures import FIGURES
-from ebmjax.figures.missing import caption, runs_of
-from ebmjax.figures.pooling import choose
-from ebmjax.figures.roles import mnist
-from ebmjax.figures.spec import Finished, Runs
-from ebmjax.figures.tasks import METHODS, ours
-from ebmjax.paper import commands
+from ebmjax.paper import commands, store
 from ebmjax.paper.cells import all_cells
-from ebmjax.reproduce import store
-from ebmjax.reproduce.ledger import Ledger
+from ebmjax.paper.figures import FIGURES
+from ebmjax.paper.figures.missing import caption, runs_of
+from ebmjax.paper.figures.pooling import choose
+from ebmjax.paper.figures.roles import mnist
+from ebmjax.paper.figures.spec import Finished, Runs
+from ebmjax.paper.figures.tasks import METHODS, ours
+from ebmjax.paper.ledger import Ledger
 
 UNCHANGED: dict[str, Any] = {}
 FEWER = {"stream.iterations": 20}

@@ -8,11 +8,12 @@ from pathlib import Path
 import jax
 import pytest
 
-from ebmjax import experiment, main, workdir
-from ebmjax.checkpoints import Checkpoints
+from ebmjax import experiment, main
 from ebmjax.errors import CheckpointError
 from ebmjax.report import Board, files, plots
-from ebmjax.workdir import Workdir
+from ebmjax.runtime import workdir
+from ebmjax.runtime.checkpoints import Checkpoints
+from ebmjax.runtime.workdir import Workdir
 from launch import sweep
 from tests.helpers import SPLIT, FullDisk, make_config, overrides, write_idx
 

@@ -9,16 +9,10 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.augmentation import AUGMENTATIONS
 from ebmjax.config import default
 from ebmjax.methods._herding import herd
-from ebmjax.methods.icarl import (
-  FARTHEST,
-  binary_loss,
-  icarl,
-  of_union,
-  targets,
-)
+from ebmjax.methods.icarl import FARTHEST, binary_loss, icarl, of_union, targets
+from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import Batch, Learner, Network, Problem, TaskView
 
 PIXELS, CLASSES, SIZE, ROWS = 6, 4, 8, 30

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from ebmjax import importance, networks
+from ebmjax import networks
 from ebmjax.config import default
+from ebmjax.methods import importance
 from ebmjax.types import Network, TaskView
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from ebmjax import joining
 from ebmjax.errors import ConfigError
+from ebmjax.runtime import joining
 from launch import processes
 from tests.helpers import ROOT, SPLIT, environment, overrides, read_results, write_idx
 

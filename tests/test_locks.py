@@ -12,8 +12,8 @@ import pytest
 
 from ebmjax import main
 from ebmjax.errors import WorkdirError
-from ebmjax.reproduce import claims, store
-from ebmjax.workdir import Workdir
+from ebmjax.paper import claims, store
+from ebmjax.runtime.workdir import Workdir
 from tests.helpers import SPLIT, overrides
 
 SBC = f"{SPLIT}:smoke,sbc"

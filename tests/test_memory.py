@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from jax.errors import JaxRuntimeError
 
-from ebmjax import experiment, memory, runner
+from ebmjax import experiment
 from ebmjax.errors import UserError
-from ebmjax.machine import Setup
+from ebmjax.runtime import memory, scan
+from ebmjax.runtime.trainer import Setup
 from tests import programs
 from tests.helpers import SPLIT, make_config, write_idx
 
@@ -34,7 +35,7 @@ def test_the_count_is_that_of_the_arrays(setup):
   assert found.state == 3 * (3 * 4 * PARAMETERS + 4)
   assert found.copies == 4 * (3 * 4 * PARAMETERS + 4)
   assert found.images == 2 * 40 * (784 + 4)
-  chunk = next(runner.chunks(setup.stream, 0, 20, 20))
+  chunk = next(scan.chunks(setup.stream, 0, 20, 20))
   assert found.chunk == sum(array.nbytes for array in chunk)
   arrays = [np.asarray(table) for table in setup.tables[1:]]
   assert found.tables == sum(array.nbytes for array in arrays) + 3 * 2 * 4  # keys

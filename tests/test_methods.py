@@ -11,9 +11,9 @@ import optax
 import pytest
 
 from ebmjax import methods, networks, objectives
-from ebmjax.checkpoints import Checkpoints
 from ebmjax.config import default
 from ebmjax.methods import METHODS
+from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.traits import TRAITS
 from ebmjax.types import Batch, Learner, Problem, TaskView
 

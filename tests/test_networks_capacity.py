@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import cli, networks
+from ebmjax import networks
+from ebmjax.config import loading
 from ebmjax.networks.capacity import CapacityEnergy
 from ebmjax.types import num_params
 from tests.helpers import ROOT
@@ -19,7 +20,7 @@ CONFIG = str(ROOT / "configs" / "capacity.py")
 
 
 def make_network(variants: str, **changes):
-  config = cli.load(f"{CONFIG}:{variants}").network
+  config = loading.load(f"{CONFIG}:{variants}").network
   config.update(changes)
   noise = networks.Noise()
   return networks.make(config, input_shape=(1,), num_classes=10, normalise=noise)

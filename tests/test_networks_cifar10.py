@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import cli, losses, networks
+from ebmjax import losses, networks
+from ebmjax.config import loading
 from ebmjax.networks.cifar10 import POSITIONS, ClassifierConv, EnergyConv
 from ebmjax.networks.conv import COMPILER_OPTIONS, conv2d, max_pool
 from ebmjax.types import num_params
@@ -136,7 +137,7 @@ def test_parameter_counts_are_the_paper_s():
 
 
 def test_masks_have_the_configured_share_of_units():
-  config = cli.load(f"{ROOT}/configs/cifar10.py").network
+  config = loading.load(f"{ROOT}/configs/cifar10.py").network
   config.update({"embedding": "mask", "mask_off": 0.2})
   network = networks.make(config, input_shape=(32, 32, 3), num_classes=10)
   _, state = jax.jit(network.init)(jax.random.key(0))
@@ -217,6 +218,6 @@ def test_energies_and_gradients_do_not_depend_on_the_form(position):
   ],
 )
 def test_only_programs_that_ynn_slows_down_have_options(chosen, form, wanted):
-  network = cli.load(str(ROOT / "configs" / chosen)).network
+  network = loading.load(str(ROOT / "configs" / chosen)).network
   network.conv_form = form
   assert networks.compiler_options(network) == wanted

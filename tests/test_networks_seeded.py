@@ -5,23 +5,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import cli, networks, runner
+from ebmjax import networks
+from ebmjax.config import loading
+from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
 from ebmjax.networks import seeded
-from ebmjax.validation import resolve
+from ebmjax.runtime import scan
 from tests.helpers import SPLIT
 
 INPUTS, HIDDEN, CLASSES, SEED = 49, 20, 7, 3
 
 
 def network(name: str, gated_layers: int = 2) -> networks.Network:
-  config = cli.load(f"{SPLIT}{':sbc' if name == 'sbc' else ''}")
+  config = loading.load(f"{SPLIT}{':sbc' if name == 'sbc' else ''}")
   config.network.update({"hidden": HIDDEN, "gated_layers": gated_layers})
   return networks.make(config.network, input_shape=(7, 7), num_classes=CLASSES)
 
 
 def keys_of(seeds: list[int]) -> jax.Array:
-  return jax.vmap(lambda seed: runner.init_key(jax.random.key(seed)))(jnp.array(seeds))
+  return jax.vmap(lambda seed: scan.init_key(jax.random.key(seed)))(jnp.array(seeds))
 
 
 def test_weights_are_pytorch_s():
@@ -81,7 +83,7 @@ def test_a_seed_that_was_not_announced_is_not_a_number():
 
 @pytest.mark.parametrize("change", [{"trunk": "conv4"}, {"gated_layers": 3}])
 def test_other_networks_are_refused(change):
-  config = cli.load("configs/cifar10.py" if "trunk" in change else SPLIT)
+  config = loading.load("configs/cifar10.py" if "trunk" in change else SPLIT)
   config.network.update({"init": "pytorch_seed"} | change)
   with pytest.raises(ConfigError, match="init='pytorch_seed' knows the released"):
     resolve(config)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebmjax.cli import default_workdir
+from ebmjax.config.loading import default_workdir
 
 README = Path(__file__).parent.parent / "README.md"
 # Every module that shows an example.
@@ -34,7 +34,14 @@ def test_docstring_examples(name):
 
 
 def test_the_parts_that_others_import_show_an_example():
-  parts = ("buffers", "losses", "metrics", "negatives", "networks.gates", "prediction")
+  parts = (
+    "methods.buffers",
+    "losses",
+    "metrics",
+    "negatives",
+    "networks.gates",
+    "prediction",
+  )
   assert {f"ebmjax.{part}" for part in parts} <= set(MODULES)
 
 

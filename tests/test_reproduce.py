@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from ebmjax import atomic
-from ebmjax.figures import FIGURES
-from ebmjax.identity import identity, recorded
-from ebmjax.paper import commands
+from ebmjax.config.identity import identity, recorded
+from ebmjax.paper import commands, estimates, ledger, store, wording
+from ebmjax.paper import reproduce as reproduce
 from ebmjax.paper.cells import all_cells
-from ebmjax.reproduce import __main__ as reproduce
-from ebmjax.reproduce import estimates, ledger, store, wording
-from ebmjax.reproduce.ledger import Ledger
-from ebmjax.reproduce.store import Entry
+from ebmjax.paper.figures import FIGURES
+from ebmjax.paper.ledger import Ledger
+from ebmjax.paper.store import Entry
+from ebmjax.runtime import atomic
 from tests.test_reproduce_cells import changed
 
 EBM = "boundary_aware_no_replay/ebm/split_mnist"

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from ebmjax import cli, methods
-from ebmjax.config import flat_keys
-from ebmjax.identity import identity, nested, recorded
-from ebmjax.paper import commands, printed, protocols
+from ebmjax import methods
+from ebmjax.config import flat_keys, loading
+from ebmjax.config.identity import identity, nested, recorded
+from ebmjax.paper import commands, estimates, printed, protocols
 from ebmjax.paper.cells import Cell, all_cells, table_cells, tables
-from ebmjax.reproduce import estimates
 from tests.helpers import ROOT
 
 EBM = "boundary_aware_no_replay/ebm/split_mnist"
@@ -217,10 +216,10 @@ def test_the_command_of_a_run_makes_the_same_configuration(changes):
     chosen, *flags = shlex.split(commands.describe(flat))
     if not changes:
       assert not flags
-    argv = ["main", f"--config={cli.root() / chosen}", *flags]
+    argv = ["main", f"--config={loading.root() / chosen}", *flags]
     if flat.get("network.pretrained"):
       argv.append("--config.network.pretrained=elsewhere.npz")
-    config, _ = cli.parse(argv)
+    config, _ = loading.parse(argv)
     config.negatives = flat["negatives"]  # resolved in `flat`, perhaps auto here
     assert identity(recorded(config.to_dict())) == identity(flat)
 

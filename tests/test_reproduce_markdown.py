@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from ebmjax.errors import UserError
+from ebmjax.paper import markdown, store, wording
+from ebmjax.paper import reproduce as reproduce
 from ebmjax.paper.cells import all_cells
-from ebmjax.reproduce import __main__ as reproduce
-from ebmjax.reproduce import markdown, store, wording
-from ebmjax.reproduce.ledger import Ledger
+from ebmjax.paper.ledger import Ledger
 from tests.helpers import ROOT
 
 BENCHMARKS = ROOT / "BENCHMARKS.md"

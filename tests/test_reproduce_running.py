@@ -13,10 +13,9 @@ from typing import NamedTuple
 import pytest
 
 from ebmjax.errors import WorkdirError
-from ebmjax.paper import commands
+from ebmjax.paper import claims, commands, running
 from ebmjax.paper.cells import Cell, all_cells
-from ebmjax.reproduce import claims, running
-from ebmjax.reproduce.running import (
+from ebmjax.paper.running import (
   Outcome,
   Session,
   Settings,
@@ -47,7 +46,7 @@ SESSION = """
 import sys
 from pathlib import Path
 from tests.test_reproduce_running import make_cell, make_settings
-from ebmjax.reproduce.running import Session
+from ebmjax.paper.running import Session
 base = Path(sys.argv[1])
 Session([make_cell(base, "slow")], make_settings(base, "killed"), seeds=2).run()
 """

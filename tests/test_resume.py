@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from ebmjax import data, experiment
-from ebmjax.checkpoints import Checkpoints
-from ebmjax.machine import Machine, Setup, make_setup
+from ebmjax.config.validation import resolve
 from ebmjax.report import plots
-from ebmjax.validation import resolve
+from ebmjax.runtime.checkpoints import Checkpoints
+from ebmjax.runtime.trainer import Machine, Setup, make_setup
 from tests.helpers import (
   SPLIT,
   TIMINGS,

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import evaluation, runner, streams
+from ebmjax import streams
 from ebmjax.config import default
+from ebmjax.runtime import evaluation, scan
 from ebmjax.types import Learner
 
 TRAIN_Y = np.tile(np.arange(10), 20)
@@ -56,18 +57,16 @@ def parts(seeds=(0,), **changes):
   stream = streams.stack(
     [streams.build(spec, TRAIN_Y, TEST_Y, seed=seed) for seed in seeds]
   )
-  tables = runner.seed_tables(stream, list(seeds), test_multiple=4)
+  tables = scan.seed_tables(stream, list(seeds), test_multiple=4)
   rng = np.random.default_rng(0)
   x = rng.integers(0, 256, (len(TRAIN_Y), 28, 28), dtype=np.uint8)
-  images = runner.Images(
-    jnp.asarray(streams.shown_images(spec, x)), jnp.asarray(TRAIN_Y)
-  )
+  images = scan.Images(jnp.asarray(streams.shown_images(spec, x)), jnp.asarray(TRAIN_Y))
   return spec, stream, tables, images
 
 
 def test_a_chunk_is_no_longer_than_the_stream():
   _, stream, *_ = parts()
-  (chunk,) = runner.chunks(stream, 0, 30, 10**12)
+  (chunk,) = scan.chunks(stream, 0, 30, 10**12)
   assert chunk.rows.shape == (1, 30, 8)
   assert chunk.active.all()
 
@@ -76,10 +75,10 @@ def last_batch(stop, scenario="class", setting="boundary_aware", **changes):
   """Returns the batch of the last of `stop` steps, and the stream."""
   _, stream, tables, images = parts(scenario=scenario, setting=setting, **changes)
   learner = spy(8, images.x.shape[1], tables.classes.shape[-1])
-  view = runner.View(setting == "boundary_free", scenario == "task")
-  train = runner.make_train(learner, view, "map")
-  states = runner.make_init(learner, "map")(tables.key)
-  for chunk in runner.chunks(stream, 0, stop, 5):
+  view = scan.View(setting == "boundary_free", scenario == "task")
+  train = scan.make_train(learner, view, "map")
+  states = scan.make_init(learner, "map")(tables.key)
+  for chunk in scan.chunks(stream, 0, stop, 5):
     states, _ = train(states, tables, images, chunk)
   assert int(states.count[0]) == stop
   return [np.asarray(leaf[0]) for leaf in states.batch], stream, images
@@ -111,9 +110,9 @@ def test_a_finished_task_shows_the_classes_of_its_batches(own_only, seen):
     lambda state, key, view: view.seen,
     lambda state, x: jnp.zeros((len(x), 10)),
   )
-  view = runner.View(own_task_only=own_only)
-  consolidate = runner.make_consolidate(learner, view, "map")
-  states = runner.make_init(learner, "map")(tables.key)
+  view = scan.View(own_task_only=own_only)
+  consolidate = scan.make_consolidate(learner, view, "map")
+  states = scan.make_init(learner, "map")(tables.key)
   states = consolidate(states, tables, images, np.int32(1))
   np.testing.assert_array_equal(np.flatnonzero(states[0]), seen)
 
@@ -147,10 +146,10 @@ def test_chunks_and_drivers_do_not_change_the_keys(driver, size):
   """The same random numbers reach every (seed, step), and padding does nothing."""
   _, stream, tables, images = parts(seeds=(0, 5))
   learner = spy(8, 784, 10)
-  train: Any = runner.make_train(learner, runner.View(), driver)
-  states = runner.make_init(learner, driver)(tables.key)
+  train: Any = scan.make_train(learner, scan.View(), driver)
+  states = scan.make_init(learner, driver)(tables.key)
   losses = []
-  for chunk in runner.chunks(stream, 0, 30, size):
+  for chunk in scan.chunks(stream, 0, 30, size):
     states, metrics = train(states, tables, images, chunk)
     losses.append(np.asarray(metrics["loss"])[:, chunk.active])
   assert train._cache_size() == 1  # one shape, compiled once
@@ -166,9 +165,9 @@ def test_chunks_and_drivers_do_not_change_the_keys(driver, size):
 
 
 def test_driver_follows_the_backend_unless_named():
-  assert runner.choose_driver("auto", "cpu") == "map"
-  assert runner.choose_driver("auto", "gpu") == "vmap"
-  assert runner.choose_driver("vmap", "cpu") == "vmap"
+  assert scan.choose_driver("auto", "cpu") == "map"
+  assert scan.choose_driver("auto", "gpu") == "vmap"
+  assert scan.choose_driver("vmap", "cpu") == "vmap"
 
 
 def test_states_own_their_buffers():
@@ -178,7 +177,7 @@ def test_states_own_their_buffers():
     twice = jax.random.normal(key, (3,))
     return (twice, twice)
 
-  states = runner.make_init(spy(1, 1, 1)._replace(init=init), "map")(
+  states = scan.make_init(spy(1, 1, 1)._replace(init=init), "map")(
     jnp.stack([jax.random.key(0)])
   )
   donated = jax.jit(lambda s: jax.tree.map(jnp.negative, s), donate_argnums=0)
@@ -191,9 +190,9 @@ def test_evaluation_counts_what_a_table_says():
   _, _, tables, _ = parts()
   pixels = np.zeros((len(TEST_Y), 784), np.uint8)
   pixels[:, 0] = np.where(TEST_Y == 4, 1, TEST_Y)  # every 4 looks like a 1
-  images = runner.Images(jnp.asarray(pixels), jnp.asarray(TEST_Y))
+  images = scan.Images(jnp.asarray(pixels), jnp.asarray(TEST_Y))
   learner = spy(8, 784, 10)
-  states = runner.make_init(learner, "map")(tables.key)
+  states = scan.make_init(learner, "map")(tables.key)
   evaluate = evaluation.make_evaluate(learner, "map", 4)
   candidates = jnp.arange(10) < 6
   counts = {

@@ -8,7 +8,7 @@ import pytest
 
 from ebmjax import experiment
 from ebmjax.report import plots
-from ebmjax.stopwatch import Stopwatch
+from ebmjax.runtime.timing import Stopwatch
 from tests.helpers import SPLIT, make_config, write_idx
 
 
@@ -23,7 +23,7 @@ def test_an_activity_counts_even_when_it_fails():
 
 def test_the_first_chunk_is_not_in_the_speed(monkeypatch):
   now = 100.0
-  monkeypatch.setattr("ebmjax.stopwatch.time.perf_counter", lambda: now)
+  monkeypatch.setattr("ebmjax.runtime.timing.time.perf_counter", lambda: now)
   watch = Stopwatch(now - 5, "training")
   assert watch.summary()["steps_per_second"] is None
   for seconds in (8.0, 1.0, 3.0):

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ebmjax import cli, data, main
+from ebmjax import data, main
+from ebmjax.config import loading
+from ebmjax.config.validation import resolve
 from ebmjax.errors import UserError
 from ebmjax.report import plots
-from ebmjax.sweep import settings as sweeping
-from ebmjax.sweep import tables
-from ebmjax.validation import resolve
+from ebmjax.tools.sweep import settings as sweeping
+from ebmjax.tools.sweep import tables
 from launch import sweep
 from tests.helpers import SPLIT, overrides, read_results, write_idx
 
@@ -317,7 +318,7 @@ def test_given_again_with_a_test_only_the_best_is_run(done: Done):
   assert f"On the test images: {test['mean']:.2f} (n=1) %\n" in out
   # The command that is printed is that very run.
   (line,) = [line for line in out.splitlines() if "ebmjax.main" in line]
-  config, workdir = cli.parse(shlex.split(line)[2:])
+  config, workdir = loading.parse(shlex.split(line)[2:])
   assert workdir == done.folder / "best-test"
   assert json.loads(json.dumps(resolve(config).to_dict())) == results["config"]
 

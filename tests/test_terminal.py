@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from ebmjax.bench import __main__ as bench
+from ebmjax.paper import reproduce as reproduce
 from ebmjax.report import __main__ as report
-from ebmjax.reproduce import __main__ as reproduce
-from ebmjax.terminal import answer, place, positive_number, whole_number
+from ebmjax.runtime.terminal import answer, place, positive_number, whole_number
+from ebmjax.tools.bench import command as bench
 from launch import processes
 from tests.helpers import PERMUTED, ROOT
 

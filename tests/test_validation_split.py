@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from ebmjax import data, experiment, report
+from ebmjax.config.validation import resolve
 from ebmjax.data.arrays import idx_header
 from ebmjax.data.held_out import hold_out, smallest_class
 from ebmjax.errors import ConfigError, DataError
 from ebmjax.paper import printed
 from ebmjax.report import plots
 from ebmjax.types import Dataset
-from ebmjax.validation import resolve
 from tests.helpers import SPLIT, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from ebmjax import data, environment, experiment
+from ebmjax import data, experiment
+from ebmjax.config.validation import resolve
 from ebmjax.data import files
 from ebmjax.data.registry import find
 from ebmjax.errors import WorkdirError
-from ebmjax.finished import RESULTS
+from ebmjax.paper import store
 from ebmjax.report import facts as report_facts
 from ebmjax.report import markup, plots
-from ebmjax.reproduce import store
-from ebmjax.validation import resolve
-from ebmjax.workdir import WEIGHTS, Workdir, write_json
+from ebmjax.runtime import environment
+from ebmjax.runtime.finished import RESULTS
+from ebmjax.runtime.workdir import WEIGHTS, Workdir, write_json
 from tests.helpers import (
   SPLIT,
   TIMINGS,

@@ -9,11 +9,11 @@ import pytest
 
 from ebmjax import experiment
 from ebmjax.errors import WorkdirError
-from ebmjax.figures import FIGURES, find_runs
+from ebmjax.paper import reproduce as reproduce
+from ebmjax.paper import store
+from ebmjax.paper.figures import FIGURES, find_runs
 from ebmjax.report import plots, stored
 from ebmjax.report.__main__ import main as report
-from ebmjax.reproduce import __main__ as reproduce
-from ebmjax.reproduce import store
 from tests.helpers import SPLIT, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "no_plots")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ebmjax.errors import WorkdirError
-from ebmjax.records import Record
+from ebmjax.runtime.records import Record
+from ebmjax.runtime.workdir import Workdir, write_json
 from ebmjax.types import Evaluation
-from ebmjax.workdir import Workdir, write_json
 from tests.helpers import assert_same_bits
 
 

@@ -5,14 +5,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, TextIO
 
-from ebmjax.data import (
-  embedded,
-  files,
-  generated,
-  held_out,
-  tfds_prepare,
-  tfds_source,
-)
+from ebmjax.data import embedded, files, generated, held_out, tfds_prepare, tfds_source
 from ebmjax.data.arrays import check_classes, digest
 from ebmjax.data.registry import DATASETS, DatasetInfo, find
 from ebmjax.errors import DataError

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.buffers import Drawn
 from ebmjax.methods._gradient import Addition, RowLosses, gradient_learner
+from ebmjax.methods.buffers import Drawn
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
 REPLAY_WEIGHTS = ("by_task", "mean", "sum")

@@ -34,12 +34,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from ebmjax.methods._gradient import (
-  Addition,
-  RowLosses,
-  all_energies,
-  gradient_learner,
-)
+from ebmjax.methods._gradient import Addition, RowLosses, all_energies, gradient_learner
 from ebmjax.methods._replay import row_weights
 from ebmjax.methods.lwf import Old, distil
 from ebmjax.networks.feedback import Feedback, divergences

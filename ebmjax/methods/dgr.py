@@ -29,9 +29,9 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from ebmjax.buffers import Drawn
 from ebmjax.methods._gradient import GradientState, all_energies
 from ebmjax.methods._replay import joint, row_weights, weighted_learner
+from ebmjax.methods.buffers import Drawn
 from ebmjax.networks.generators import Generator, make_generator
 from ebmjax.prediction import predict
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView

@@ -33,10 +33,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax import buffers
-from ebmjax.buffers import Buffer, Reservoir
+from ebmjax.methods import buffers
 from ebmjax.methods._gradient import Addition, Move, RowLosses, gradient_learner
 from ebmjax.methods._replay import joint, row_weights
+from ebmjax.methods.buffers import Buffer, Reservoir
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 _DRAW = 2  # another use of a step's key than the loss's and the tracking's

@@ -28,10 +28,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.importance import fisher_sum, over_task, scaled
 from ebmjax.methods import _quadratic
 from ebmjax.methods._gradient import Addition, Move, gradient_learner
 from ebmjax.methods._quadratic import Anchored, Held
+from ebmjax.methods.importance import fisher_sum, over_task, scaled
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 

@@ -31,10 +31,10 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from ebmjax import buffers
-from ebmjax.buffers import Drawn
+from ebmjax.methods import buffers
 from ebmjax.methods._gradient import GradientState, row_losses_of
 from ebmjax.methods._replay import replayed, shares, weighted_learner
+from ebmjax.methods.buffers import Drawn
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
 FIRST_SCORE = 0.1  # of rows that there was nothing to compare with

@@ -41,7 +41,6 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from ebmjax.importance import task_images
 from ebmjax.methods._gradient import (
   Addition,
   GradientState,
@@ -50,6 +49,7 @@ from ebmjax.methods._gradient import (
   gradient_learner,
 )
 from ebmjax.methods._herding import herd, unit
+from ebmjax.methods.importance import task_images
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _BLOCK = 128  # images at a time

@@ -30,10 +30,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.importance import over_task, scaled, sum_over_rows
 from ebmjax.methods import _quadratic
 from ebmjax.methods._gradient import Addition, Move, all_energies, gradient_learner
 from ebmjax.methods._quadratic import Anchored, Held
+from ebmjax.methods.importance import over_task, scaled, sum_over_rows
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 IMPORTANCES = ("batch", "per_row")

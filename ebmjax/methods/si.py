@@ -24,12 +24,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ebmjax.methods import _quadratic
-from ebmjax.methods._gradient import (
-  Addition,
-  Move,
-  gradient_learner,
-  is_due,
-)
+from ebmjax.methods._gradient import Addition, Move, gradient_learner, is_due
 from ebmjax.methods._quadratic import Anchored
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 

@@ -5,12 +5,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.conv import (
-  Conv,
-  flatten_channels_first,
-  in_halves,
-  max_pool,
-)
+from ebmjax.networks.conv import Conv, flatten_channels_first, in_halves, max_pool
 from ebmjax.networks.gates import LabelGate
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense

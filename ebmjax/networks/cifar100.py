@@ -11,9 +11,9 @@ import numpy as np
 from flax import linen as nn
 from jax import Array
 
-from ebmjax import atomic
 from ebmjax.errors import DataError
 from ebmjax.networks.conv import Conv, flatten_channels_first
+from ebmjax.runtime import atomic
 
 CHANNELS = (16, 32, 64, 128, 256)
 STRIDES = (1, 2, 2, 2, 2)

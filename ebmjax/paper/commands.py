@@ -10,11 +10,11 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from ebmjax import cli
+from ebmjax.config import loading
+from ebmjax.config.identity import WEIGHTS, identity, recorded
+from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.identity import WEIGHTS, identity, recorded
 from ebmjax.methods import METHODS
-from ebmjax.validation import resolve
 
 _FILES = {
   ("split", "mnist", False): "configs/splitmnist.py",
@@ -46,7 +46,7 @@ _GUESSED: dict[str, tuple[tuple[str, ...], ...]] = {
 @functools.cache
 def load(chosen: str) -> ConfigDict:
   """Returns the resolved configuration of FILE[:variants], a file of ours."""
-  config = cli.load(str(cli.root() / chosen))
+  config = loading.load(str(loading.root() / chosen))
   if config.data.name == "cifar100":
     config.network.pretrained = WEIGHTS
   return resolve(config)
@@ -78,7 +78,7 @@ def short_name(chosen: str) -> str:
   changes = {key: value for key, value in own.items() if value != usual.get(key)}
   text = json.dumps(changes, sort_keys=True)
   digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-  return f"{Path(cli.default_workdir(chosen)).name}-{digest}"
+  return f"{Path(loading.default_workdir(chosen)).name}-{digest}"
 
 
 def command_line(chosen: str, seeds: int) -> str:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from ebmjax.config import default
+from ebmjax.config.identity import nested, recorded
 from ebmjax.effects import without_effect
-from ebmjax.identity import nested, recorded
 from ebmjax.paper import commands
 
 FEW = 4  # departures that a sentence spells out; of more it tells the number

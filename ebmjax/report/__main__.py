@@ -12,10 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from ebmjax import atomic
 from ebmjax.errors import UserError
 from ebmjax.report import compare, compare_page, page, stored, table
-from ebmjax.terminal import Parser, answer, place, writing
+from ebmjax.runtime import atomic
+from ebmjax.runtime.terminal import Parser, answer, place, writing
 
 _EPILOG = """examples:
   python -m ebmjax.report runs/splitmnist

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ebmjax import atomic
 from ebmjax.paper.departures import listed
 from ebmjax.report import beside, significance, words
 from ebmjax.report.significance import Difference
 from ebmjax.report.stored import StoredRun
-from ebmjax.workdir import WEIGHTS
+from ebmjax.runtime import atomic
+from ebmjax.runtime.workdir import WEIGHTS
 
 # What runs must share to be compared like for like, and its name.
 SHARED = {

@@ -6,9 +6,9 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from ebmjax import config as configuration
-from ebmjax import memory
 from ebmjax.report import words
 from ebmjax.report.markup import Markup, element, table
+from ebmjax.runtime import memory
 
 # What tells a run from another at a glance, in this order, changed or not.
 FIRST = (

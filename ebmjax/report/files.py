@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ebmjax import atomic
 from ebmjax.report import page, plots
 from ebmjax.report.history import History, evaluated_on, matrices
 from ebmjax.report.results import summarise
+from ebmjax.runtime import atomic
 
 AVALANCHE_HEADER = (
   "eval_exp",

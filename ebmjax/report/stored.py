@@ -8,13 +8,13 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax.errors import WorkdirError
-from ebmjax.finished import fills_page
-from ebmjax.plan import evaluated_ends
-from ebmjax.records import Record
 from ebmjax.report.history import History, evaluated_on, task_ends
 from ebmjax.report.results import with_todays_figure
+from ebmjax.runtime.finished import fills_page
+from ebmjax.runtime.plan import evaluated_ends
+from ebmjax.runtime.records import Record
+from ebmjax.runtime.workdir import Workdir
 from ebmjax.types import Evaluation
-from ebmjax.workdir import Workdir
 
 
 class StoredRun(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ebmjax.records import Record
 from ebmjax.report import History, write
+from ebmjax.runtime.records import Record
+from ebmjax.runtime.workdir import Workdir
 from ebmjax.types import Evaluation
-from ebmjax.workdir import Workdir
 
 FACTS: dict[str, Any] = {
   "data_source": "mnist, full, official idx files",

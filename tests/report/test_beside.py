@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ebmjax import cli
+from ebmjax.config import loading
 from ebmjax.paper import commands, printed
 from ebmjax.paper.cells import Cell, cell_of, table_cells
 from ebmjax.paper.departures import departures
@@ -106,7 +106,7 @@ def broken(monkeypatch, tmp_path) -> Iterator[None]:
   """Files of ours that somebody is editing."""
   (tmp_path / "configs").mkdir()
   (tmp_path / SPLIT).write_text("def get_config(")
-  monkeypatch.setattr(cli, "root", lambda: tmp_path)
+  monkeypatch.setattr(loading, "root", lambda: tmp_path)
   for cached in (commands.load, commands.identity_of):
     cached.cache_clear()
   yield

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ebmjax import atomic
 from ebmjax.report import plots, write
+from ebmjax.runtime import atomic
 
 FIGURES = {"accuracy_per_task", "confusion", "predicted_labels", "energies", "loss"}
 PNG = b"\x89PNG\r\n\x1a\n"

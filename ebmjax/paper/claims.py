@@ -1,0 +1,133 @@
+"""Who runs what: folders of a command's seeds, each of one process at a time."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from ebmjax.errors import WorkdirError
+from ebmjax.runtime import failures, locks
+
+_NO_LOCKS = "choose another with --runs"
+_NAME = re.compile(r"seeds_(\d+)-(\d+)$")
+
+
+class Claim(NamedTuple):
+  """A run folder that this process, or a child that inherited it, may work in."""
+
+  workdir: Path
+  seeds: range
+  handle: int  # of an open, locked file; closing it gives the folder free
+
+  @property
+  def log(self) -> Path:
+    """Returns the file that the run's output goes to."""
+    return self.workdir.with_suffix(".log")
+
+  def release(self) -> None:
+    """Gives the folder free, unless a child still holds it."""
+    os.close(self.handle)
+
+
+class Choice(NamedTuple):
+  """What is left of a command for this process."""
+
+  claim: Claim | None
+  busy: list[int]  # missing seeds that another process is running
+
+
+@contextmanager
+def planning(runs: Path) -> Iterator[None]:
+  """Lets one process at a time look at the claims and make one."""
+  try:
+    runs.mkdir(parents=True, exist_ok=True)
+    file = (runs / ".lock").open("w")
+  except OSError as error:
+    raise WorkdirError(
+      f"the folder {runs} cannot be written ({error.strerror}); choose another with "
+      "--runs."
+    ) from error
+  with file:
+    locks.take(file, runs, _NO_LOCKS, wait=True)
+    yield
+
+
+def choose(folder: Path, missing: Iterable[int], most: int | None = None) -> Choice:
+  """Returns a claim on the next seeds of `missing` in `folder`, while `planning`.
+
+  A run that broke off after a checkpoint is gone on with, if all of its seeds are
+  missing; otherwise the first consecutive seeds are taken, at most `most` of them.
+  """
+  missing = set(missing)
+  present = {path: range(first, last + 1) for path, first, last in _folders(folder)}
+  claimed = [seeds for path, seeds in present.items() if _is_claimed(path)]
+  busy = {seed for seeds in claimed for seed in seeds}
+  free = missing - busy
+  begun = [
+    (path, seeds)
+    for path, seeds in present.items()
+    if free.issuperset(seeds) and _is_begun(path)
+  ]
+  if not free:
+    return Choice(None, sorted(missing & busy))
+  path, seeds = begun[0] if begun else _fresh(folder, free, most or len(free))
+  with failures.writing(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = _lock(path)
+  claim = None if handle is None else Claim(path, seeds, handle)
+  return Choice(claim, sorted(missing & busy))
+
+
+def _fresh(folder: Path, free: set[int], most: int) -> tuple[Path, range]:
+  first = last = min(free)
+  while last + 1 in free and last + 1 - first < most:
+    last += 1
+  return folder / f"seeds_{first}-{last}", range(first, last + 1)
+
+
+def _folders(folder: Path) -> list[tuple[Path, int, int]]:
+  """Returns the run folders, begun or claimed, with their first and last seeds."""
+  names = {path.name for path in folder.glob("seeds_*") if path.is_dir()}
+  names |= {path.name[1:].removesuffix(".claim") for path in folder.glob(".*.claim")}
+  found = [(folder / name, _NAME.match(name)) for name in names]
+  return sorted((path, int(m[1]), int(m[2])) for path, m in found if m)
+
+
+def _is_begun(path: Path) -> bool:
+  """Returns whether a run in `path` has done something, and not all.
+
+  One that failed at once binds nobody to its seeds: there may be less time for them.
+  """
+  steps = (path / "checkpoints").glob("[0-9]*")
+  return not (path / "results.json").exists() and any(steps)
+
+
+def _is_claimed(path: Path) -> bool:
+  if not _claim_file(path).exists():
+    return False
+  handle = _lock(path)
+  if handle is not None:
+    os.close(handle)
+  return handle is None
+
+
+def _lock(path: Path) -> int | None:
+  """Returns the handle of the claim's file, locked; None where it is taken.
+
+  A lock of this kind belongs to the open file, so a child that inherits the handle
+  keeps the claim even if this process is killed.
+  """
+  handle = os.open(_claim_file(path), os.O_RDWR | os.O_CREAT)
+  ours = False
+  try:
+    ours = locks.take(handle, path.parent, _NO_LOCKS)
+  finally:
+    if not ours:
+      os.close(handle)
+  return handle if ours else None
+
+
+def _claim_file(path: Path) -> Path:
+  return path.with_name(f".{path.name}.claim")

@@ -1,0 +1,88 @@
+"""The command line of the figures."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ebmjax.config import choices_sentence
+from ebmjax.errors import ConfigError, UserError
+from ebmjax.paper import figures
+from ebmjax.paper.figures import FIGURES
+from ebmjax.paper.figures.missing import folders_told, runs_of
+from ebmjax.paper.figures.pooling import scan
+from ebmjax.runtime.terminal import Parser, answer, each, place
+
+
+def main(argv: Sequence[str]) -> int:
+  """Returns the exit code of the command line `argv`, the program's name included."""
+  logging.basicConfig(format="%(message)s", stream=sys.stderr)
+  logging.getLogger("ebmjax").setLevel(logging.INFO)
+
+  def work() -> int:
+    given = _parser().parse_args(argv[1:])
+    for name in given.names:
+      if name not in FIGURES:
+        raise ConfigError(
+          f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}"
+        )
+    if given.names:
+      return _draw(given)
+    print(listing(given.runs, given.allow_partial))
+    return 0
+
+  return answer("figures", work)
+
+
+def listing(root: Path, allow_partial: bool = False) -> str:
+  """Returns a paragraph a figure: what it shows, and whether its runs are there."""
+  finished = scan(root)
+  parts = []
+  for name, spec in FIGURES.items():
+    try:
+      runs = runs_of(name, spec, root, finished, allow_partial)
+      state = f"can be drawn from {folders_told(runs)}"
+    except UserError as error:
+      state = str(error)
+    parts.append(f"{name}\n  {spec.title}\n  {state}")
+  return "\n".join(parts)
+
+
+def _draw(given: argparse.Namespace) -> int:
+  """Returns 1 where a figure could not be drawn; the others are drawn all the same."""
+
+  def draw(name: str) -> None:
+    partial = given.allow_partial
+    paths = figures.draw(name, given.runs, given.out, allow_partial=partial)
+    print(*paths, sep="\n")
+
+  return each("figures", given.names, draw)
+
+
+def _parser() -> argparse.ArgumentParser:
+  names = "\n".join(f"  {name:<24}{spec.title}" for name, spec in FIGURES.items())
+  parser = Parser(
+    prog="figures",
+    description=figures.__doc__,
+    usage="python -m ebmjax.paper.figures [NAME ...] [--runs=DIR] [--out=DIR]",
+    epilog=f"figures:\n{names}\n\n"
+    "Without a name they are listed: which can be drawn, and the commands that make\n"
+    "the runs of the others.",
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    allow_abbrev=False,
+  )
+  add = parser.add_argument
+  add("names", nargs="*", metavar="NAME", help="the figures to draw")
+  folder = "%(default)s"
+  told = f"the folder under which the runs' workdirs lie ({folder})"
+  add("--runs", type=place, default=Path("runs"), metavar="DIR", help=told)
+  told = f"where NAME.svg, NAME.pdf and NAME.png are written ({folder})"
+  add("--out", type=place, default=Path("figures"), metavar="DIR", help=told)
+  told = "takes runs on part of the data, too; the title says so"
+  add("--allow_partial", action="store_true", help=told)
+  return parser
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv))

@@ -1,0 +1,56 @@
+"""Confusion matrices at the end of split and of permuted MNIST."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ebmjax import metrics
+from ebmjax.paper.figures.panels import heat_map, panels
+from ebmjax.paper.figures.roles import mnist
+from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
+from ebmjax.report import drawing
+from ebmjax.report.history import num_tasks
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+NETWORKS = ("SBC", "EBM")
+STREAMS = ("split", "permuted")
+
+
+def matrices(runs: Runs) -> "Figure":
+  """Returns a row a network and a column a stream, all in the same colours."""
+  figure, grid = panels(2, 2, 5.9)
+  for row, name in zip(grid, NETWORKS, strict=True):
+    for axes, stream in zip(row, STREAMS, strict=True):
+      run = runs[f"{name}, {stream}"][0]
+      shares = confusion_at_end(run)
+      classes = len(shares)
+      image = heat_map(axes, shares, 100, classes // num_tasks(run.history))
+      if classes <= 12:
+        told = np.where(shares < 0.5, np.nan, shares)  # not the many zeros
+        drawing.annotate(axes, told, decimals=0, fontsize=6)
+      axes.set_title(f"{name}, {stream} MNIST")
+      axes.set_xlabel("predicted label")
+      axes.set_ylabel("true class")
+  bar = figure.colorbar(image, ax=grid, shrink=0.6, aspect=30)
+  bar.set_label("share of the true class (%)")
+  return figure
+
+
+def confusion_at_end(run: Run) -> np.ndarray:
+  """Returns [C, C] in percent: what each class (row) was taken for, mean over seeds."""
+  counts = run.history.evaluations.confusion[-1]
+  return 100 * metrics.normalise_rows(counts).mean(axis=0)
+
+
+SPEC = FigureSpec(
+  title="Confusion matrices, split and permuted MNIST",
+  caption="What the test images of each class (rows) are taken for at the end of split "
+  "MNIST (left) and of permuted MNIST (right), in percent of the class, mean over "
+  "seeds; the lighter the diagonal, the more accurate the predictions.",
+  roles=tuple(
+    mnist(name, stream, ends=False) for name in NETWORKS for stream in STREAMS
+  ),
+  draw=matrices,
+)

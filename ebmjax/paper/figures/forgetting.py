@@ -1,0 +1,57 @@
+"""Average accuracy on the tasks so far, after each task; not a figure of the paper."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ebmjax.paper.figures.panels import COLOURS, open_frame, panels
+from ebmjax.paper.figures.roles import mnist
+from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
+from ebmjax.report import drawing
+from ebmjax.report.history import matrices
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+NETWORKS = {"EBM": "o", "SBC": "s"}
+STREAMS = ("split", "permuted")
+
+
+def forgetting(runs: Runs) -> "Figure":
+  """Returns a panel a stream and a line a network; bands are SEM over seeds."""
+  figure, (row,) = panels(1, 2, 2.8, sharey=True)
+  for axes, stream in zip(row, STREAMS, strict=True):
+    for name, marker in NETWORKS.items():
+      so_far = average_so_far(runs[f"{name}, {stream}"][0])
+      tasks = np.arange(1, len(so_far) + 1)
+      drawing.mean_line(
+        axes, tasks, so_far, color=COLOURS[name], marker=marker, label=name
+      )
+    axes.plot(
+      tasks, 100 / tasks, color="0.5", linewidth=0.8, ls=":", label="last task alone"
+    )
+    axes.set_title(f"{stream} MNIST")
+    axes.set_xticks(tasks)
+    axes.set_xlabel("tasks learned")
+    open_frame(axes)
+  row[0].set(ylabel="average accuracy so far (%)", ylim=(-3, 103))
+  handles, names = row[0].get_legend_handles_labels()
+  figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
+  return figure
+
+
+def average_so_far(run: Run) -> np.ndarray:
+  """Returns [T, R] in percent: the mean over tasks 1..t after task t."""
+  accuracy, _ = matrices(run.history)  # [R, T, T]
+  tasks = range(accuracy.shape[-1])
+  return 100 * np.array([accuracy[:, t, : t + 1].mean(axis=-1) for t in tasks])
+
+
+SPEC = FigureSpec(
+  title="Average accuracy so far, split and permuted MNIST",
+  caption="Class-incremental test accuracy after each task, mean over the tasks "
+  "learned so far; dotted: a learner that knows the last task perfectly and no other. "
+  "Mean over seeds, band of one SEM.",
+  roles=tuple(mnist(name, stream) for name in NETWORKS for stream in STREAMS),
+  draw=forgetting,
+)

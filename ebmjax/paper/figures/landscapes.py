@@ -1,0 +1,57 @@
+"""Energies of all labels for all classes, after each of the last two tasks."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ebmjax.paper.figures.panels import heat_map, panels
+from ebmjax.paper.figures.roles import mnist
+from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
+from ebmjax.report.history import num_tasks, task_ends
+
+if TYPE_CHECKING:
+  from matplotlib.figure import Figure
+
+NETWORKS = ("SBC", "EBM")
+
+
+def landscapes(runs: Runs) -> "Figure":
+  """Returns a row a network and a column a task, all in the same colours."""
+  figure, grid = panels(2, 2, 5.9, sharex=True, sharey=True)
+  for row, name in zip(grid, NETWORKS, strict=True):
+    run = runs[f"{name}, permuted"][0]
+    tasks = num_tasks(run.history)
+    classes = len(run.history.class_names)
+    for axes, task in zip(row, (tasks - 1, tasks), strict=True):
+      image = heat_map(axes, energies_after(run, task), 1, classes // tasks)
+      axes.set_title(f"{name}, after task {task}")
+    row[0].set_ylabel("true class")
+  for axes in grid[-1]:
+    axes.set_xlabel("label")
+  bar = figure.colorbar(image, ax=grid, shrink=0.6, aspect=30)
+  bar.set_label("energy, scaled per image (0: lowest and preferred)")
+  return figure
+
+
+def energies_after(run: Run, task: int) -> np.ndarray:
+  """Returns [C, C], mean energies of labels (columns) for classes (rows) over seeds.
+
+  Rows of classes that were not yet shown are NaN.
+  """
+  end = task_ends(run.history)[task]
+  evaluations = run.history.evaluations
+  shown = evaluations.confusion[end].sum(axis=-1) > 0  # [R, C]
+  return np.where(shown[..., None], evaluations.energies[end], np.nan).mean(axis=0)
+
+
+SPEC = FigureSpec(
+  title="Energy landscapes, permuted MNIST",
+  caption="Mean energy of each label (columns) for the test images of each class "
+  "(rows) after the last task but one and after the last of permuted MNIST; the "
+  "darker the diagonal, the less is forgotten. Energies are scaled to 0..1 for each "
+  "image over all labels and averaged over images and seeds; those of the classifier "
+  "are minus its logits, where the paper takes minus its probabilities. Grey: classes "
+  "not yet shown.",
+  roles=tuple(mnist(name, "permuted") for name in NETWORKS),
+  draw=landscapes,
+)

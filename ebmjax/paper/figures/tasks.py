@@ -1,0 +1,132 @@
+"""Accuracy against the number of tasks, CIFAR-100, ours beside the paper's."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ebmjax import metrics
+from ebmjax.config import loading
+from ebmjax.paper import printed
+from ebmjax.paper.cells import table_cells
+from ebmjax.paper.figures.panels import COLOURS, WIDTH, open_frame
+from ebmjax.paper.figures.roles import BASE
+from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
+from ebmjax.report import drawing
+
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+  from matplotlib.figure import Figure
+
+NUMBERS = (5, 10, 20, 50)
+METHODS = {  # name -> network, method, colour, marker
+  "EBM": ("ebm", "finetune", COLOURS["EBM"], "o"),
+  "LwF": ("sbc", "lwf", drawing.PALETTE[2], "D"),
+  "SI": ("sbc", "si", drawing.PALETTE[3], "^"),
+  "EWC": ("sbc", "ewc", drawing.PALETTE[1], "v"),
+  "SBC": ("sbc", "finetune", COLOURS["SBC"], "s"),
+}
+Point = tuple[int, float, float]  # tasks, accuracy and SEM in percent
+
+
+def number_of_tasks(runs: Runs) -> "Figure":
+  """Returns a line a method: full marks are ours, open ones the paper's."""
+  figure, axes = drawing.new_figure(0.75 * WIDTH, 3.2)
+  for position, (name, (*_, colour, marker)) in enumerate(METHODS.items()):
+    # A little apart: several methods score alike, and would hide one another.
+    shift = 0.06 * (position - (len(METHODS) - 1) / 2)
+    open_marks = {"markerfacecolor": "white", "linestyle": "--", "linewidth": 0.8}
+    look = {"color": colour, "marker": marker, "markersize": 4.5}
+    _line(axes, published(name), shift, look | open_marks)
+    _line(axes, ours(runs[name]), shift, look | {"zorder": 3, "label": name})
+  axes.set_xticks(range(len(NUMBERS)), [str(number) for number in NUMBERS])
+  axes.set(xlabel="number of tasks", ylabel="test accuracy at the end (%)")
+  axes.set_ylim(bottom=0)
+  open_frame(axes)
+  figure.legend(handles=_legend(), frameon=False, loc="outside right center")
+  return figure
+
+
+def ours(found: tuple[Run, ...]) -> list[Point]:
+  """Returns a point a number of tasks that there are runs of."""
+  known = [(run.value, metrics.mean_sem(run.per_seed)) for run in found]
+  return [(tasks, point.mean, point.sem or 0.0) for tasks, point in known]
+
+
+def published(name: str) -> list[Point]:
+  """Returns the paper's points of a method."""
+  return [
+    (cell["num_tasks"], cell["accuracy"], cell["sem"] or 0.0)
+    for cell in printed.cells()
+    if _is_of(cell, name)
+  ]
+
+
+def files(name: str) -> dict[int, str]:
+  """Returns FILE[:variants] of a method's cells in the ledger, by number of tasks."""
+  pairs = zip(printed.cells(), table_cells(), strict=True)
+  return {cell["num_tasks"]: ours.chosen for cell, ours in pairs if _is_of(cell, name)}
+
+
+def _is_of(cell: dict[str, Any], name: str) -> bool:
+  return bool(cell["table"] == "number_of_tasks" and cell["method"] == name.lower())
+
+
+def _line(
+  axes: "Axes", points: list[Point], shift: float, look: dict[str, Any]
+) -> None:
+  if points:
+    tasks, means, sems = zip(*points, strict=True)
+    places = np.array([NUMBERS.index(number) for number in tasks]) + shift
+    axes.errorbar(places, means, sems, elinewidth=0.8, **look)
+
+
+def _legend() -> list[Any]:
+  """Returns a mark a method, and one each for ours and the paper's."""
+  from matplotlib.lines import Line2D
+
+  methods = [
+    Line2D([], [], color=colour, marker=marker, markersize=4.5, ls="", label=name)
+    for name, (*_, colour, marker) in METHODS.items()
+  ]
+  grey: dict[str, Any] = {"color": "0.3", "marker": "o", "markersize": 4.5}
+  full = Line2D([], [], label="ours", **grey)
+  dashed: dict[str, Any] = {
+    "linestyle": "--",
+    "linewidth": 0.8,
+    "markerfacecolor": "white",
+  }
+  return [*methods, full, Line2D([], [], label="paper", **(grey | dashed))]
+
+
+def _role(name: str) -> Role:
+  network, method, *_ = METHODS[name]
+  energy = network == "ebm"
+  keys = BASE | {"network.name": network, "method.name": method}
+  keys |= {"objective": "contrastive" if energy else "ce"}
+  chosen = files(name)
+  return Role(
+    name=name,
+    says=f"the table's {name} on CIFAR-100",
+    keys=keys | {"data.name": "cifar100", "stream.name": "split"},
+    chosen=chosen,
+    make=f"python -m ebmjax.main --config={chosen[10]} "
+    "--config.network.pretrained=FILE.npz",
+    folder=Path(loading.default_workdir(chosen[10])).name,
+    apart="stream.tasks",
+    exact=True,  # beside the paper's table stand the ledger's rows and no others
+  )
+
+
+SPEC = FigureSpec(
+  title="Accuracy against the number of tasks, CIFAR-100",
+  caption="Class-incremental test accuracy at the end of CIFAR-100 split into 5, 10, "
+  "20 and 50 tasks. Full marks: our runs of the table's cells, in which the baselines "
+  "of 10 tasks have a protocol of their own (batches of 256 images, random order of "
+  "classes); open marks: the paper's table. Mean over seeds, bars of one SEM; methods "
+  "are drawn a little apart.",
+  roles=tuple(_role(name) for name in METHODS),
+  draw=number_of_tasks,
+  shown="final",
+  some=True,
+)

@@ -1,0 +1,166 @@
+"""The measured tables of BENCHMARKS.md, between markers; all other text is kept."""
+
+import re
+import textwrap
+from pathlib import Path
+
+from ebmjax.errors import UserError
+from ebmjax.paper import wording
+from ebmjax.paper.ledger import Ledger, Measurement, Row
+from ebmjax.runtime import atomic
+
+BESIDE = "beside_the_paper"
+DATA = "data"
+_BLOCK = re.compile(
+  r"(<!-- measured: (?P<name>\w+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL
+)
+
+
+def blocks(ledger: Ledger) -> dict[str, str]:
+  """Returns the text of every block by its name."""
+  tables: dict[str, list[Row]] = {}
+  for row in ledger.rows:
+    tables.setdefault(row.cell.table, []).append(row)
+  found = {name: _table(ledger, rows) for name, rows in tables.items()}
+  return found | {BESIDE: _beside(ledger), DATA: _data(ledger)}
+
+
+def render(text: str, ledger: Ledger) -> str:
+  """Returns `text` with the content of its blocks made anew."""
+  made = blocks(ledger)
+  _check_markers(text, set(made))
+
+  def filled(match: re.Match[str]) -> str:
+    return f"{match[1]}\n{made[match['name']]}\n{match[4]}"
+
+  return _BLOCK.sub(filled, text)
+
+
+def write(path: Path, ledger: Ledger) -> None:
+  """Rewrites the blocks of a file, in one step."""
+  content = render(_read(path), ledger)
+  try:
+    atomic.write(path, content)
+  except OSError as error:
+    raise UserError(
+      f"{path} cannot be written ({error.strerror}); make room or ask for the right to "
+      "write there, or give --write a copy of it elsewhere."
+    ) from error
+
+
+def check(path: Path, ledger: Ledger) -> None:
+  """Raises where a block is not what the stored results say."""
+  text = _read(path)
+  made = blocks(ledger)
+  _check_markers(text, set(made))
+  stale = [
+    match["name"]
+    for match in _BLOCK.finditer(text)
+    if match["body"] != f"\n{made[match['name']]}\n"
+  ]
+  if stale:
+    raise UserError(
+      f"{path} does not say what measured.json holds ({', '.join(stale)}); run python "
+      f"-m ebmjax.reproduce --write={path}"
+    )
+
+
+def _read(path: Path) -> str:
+  try:
+    return path.read_bytes().decode()
+  except (OSError, UnicodeDecodeError) as error:
+    raise UserError(f"{path} cannot be read ({error}); name a text file.") from error
+
+
+def _check_markers(text: str, known: set[str]) -> None:
+  """Refuses a file without blocks, with unknown ones, or with a marker left open."""
+  names = [match["name"] for match in _BLOCK.finditer(text)]
+  example = "<!-- measured: boundary_free --> ... <!-- end -->"
+  if not names:
+    raise UserError(f"there is no block to write; put markers such as {example}.")
+  unknown = sorted(set(names) - known)
+  if unknown:
+    choices = ", ".join(sorted(known))
+    raise UserError(f"no table is called {unknown[0]!r}; the blocks are {choices}.")
+  if not text.count("<!-- measured:") == text.count("<!-- end -->") == len(names):
+    raise UserError(f"a marker is left open or misspelt; each is {example}.")
+
+
+def _table(ledger: Ledger, rows: list[Row]) -> str:
+  measured = [row for row in rows if row.measured]
+  lines = []
+  if measured:
+    lines += [
+      "| cell | CONFIG | ours (n) | paper | difference | verdict | commit |",
+      "|---|---|---|---|---|---|---|",
+      *(_row(row) for row in measured),
+      "",
+    ]
+  waiting = [row for row in rows if not row.measured and not row.obstacle]
+  if waiting:
+    each = [f"`{wording.short_id(row.cell)}` ({_time(ledger, row)})" for row in waiting]
+    lines += [_wrapped("Not measured yet: " + ", ".join(each) + "."), ""]
+  blocked = [row for row in rows if row.obstacle]
+  if blocked:
+    each = [f"`{wording.short_id(row.cell)}`" for row in blocked]
+    lines += [_wrapped("Not runnable yet: " + ", ".join(each) + "."), ""]
+  return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+  return textwrap.fill(text, 96, break_on_hyphens=False, break_long_words=False)
+
+
+def _row(row: Row) -> str:
+  assert row.measured is not None
+  cells = [
+    f"`{wording.short_id(row.cell)}`",
+    f"`{_short(row.cell.chosen)}`",
+    wording.ours(row.measured),
+    wording.published(row.cell),
+    f"{row.difference:+.2f}",
+    wording.verdict(row),
+    _commits(row.measured),
+  ]
+  return f"| {' | '.join(cells)} |"
+
+
+def _beside(ledger: Ledger) -> str:
+  lines = [
+    "| CONFIG and flags | ours (n) | published | note | commit |",
+    "|---|---|---|---|---|",
+  ]
+  for found in ledger.variants():
+    reading = wording.readings()["variants"].get(found.command, {})
+    cells = [
+      f"`{_short(found.command)}`",
+      wording.ours(found),
+      wording.beside(found),
+      reading.get("note", ""),
+      _commits(found),
+    ]
+    lines.append(f"| {' | '.join(cells)} |")
+  return "\n".join([*lines, ""])
+
+
+def _data(ledger: Ledger) -> str:
+  """Returns what data, versions and devices the runs of all tables had."""
+  rows = [row.measured for row in ledger.rows if row.measured]
+  entries = [e for found in [*rows, *ledger.variants()] for e in found.entries]
+  data = sorted({f"{e.data_source} (digest `{e.data_digest}`)" for e in entries})
+  made = sorted({f"jax {e.jax} on {e.device}" for e in entries})
+  return f"Data: {'; '.join(data)}. Made with {', '.join(made)}.\n"
+
+
+def _time(ledger: Ledger, row: Row) -> str:
+  left = wording.time_left(ledger, row)
+  assert left is not None
+  return wording.told_time(left)
+
+
+def _short(command: str) -> str:
+  return command.replace("configs/", "", 1)
+
+
+def _commits(measured: Measurement) -> str:
+  return ", ".join(f"`{commit}`" for commit in measured.commits)

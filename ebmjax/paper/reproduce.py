@@ -1,0 +1,220 @@
+"""The paper's tables: what is measured, and runs of what is not.
+
+  python -m ebmjax.reproduce                      lists every cell; nothing runs
+  python -m ebmjax.reproduce --table=NAME         lists one table with its commands
+  python -m ebmjax.reproduce --table=NAME --seeds=10          runs what is missing of it
+  python -m ebmjax.reproduce --table=all --budget=8           ... for about eight hours
+  python -m ebmjax.reproduce --cell=boundary_free/ebm/split_mnist --seeds=5
+  python -m ebmjax.reproduce --figure=confusion               draws it from such runs
+  python -m ebmjax.reproduce --figure=capacity                ... and stored results
+
+A table or cell is run where --seeds or --budget is given, and only listed otherwise.
+The same command goes on where it was broken off; finished seeds are not run again.
+"""
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import FrameType
+
+from ebmjax.config import choices_sentence, nearest
+from ebmjax.errors import ConfigError
+from ebmjax.paper import figures, listing, markdown, store
+from ebmjax.paper.cells import Cell, all_cells, tables
+from ebmjax.paper.ledger import Ledger
+from ebmjax.paper.running import Outcome, Session, Settings, read_ledger
+from ebmjax.runtime.terminal import (
+  Parser,
+  answer,
+  each,
+  place,
+  positive_number,
+  whole_number,
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+  """Returns the exit code of the command line, or of the arguments given."""
+  logging.basicConfig(format="%(message)s", stream=sys.stderr)
+  logging.getLogger("ebmjax").setLevel(logging.INFO)
+  return answer("ebmjax", lambda: _act(_parse(arguments)))
+
+
+def _act(given: argparse.Namespace) -> int:
+  cells = all_cells()
+  asked = select(cells, given.table, given.cell)
+  _require_one_action(given)
+  if given.collect:
+    kept = store.collect(given.collect, cells)
+    print(f"{store.MEASURED.name} holds {len(kept)} runs now.")
+  if given.write:
+    markdown.write(given.write, Ledger(cells, store.read()))
+  if given.check:
+    markdown.check(given.check, Ledger(cells, store.read()))
+  if given.collect or given.write or given.check:
+    return 0
+  if given.figure:
+    return _draw(given)
+  folders = {name: getattr(given, name) for name in ("mnist", "cifar10", "cifar100")}
+  settings = Settings(given.runs, folders, given.pretrained)
+  if given.seeds is None and given.budget is None:
+    _show(given, read_ledger(cells, settings), asked)
+    return 0
+  outcome = Session(asked, settings, given.seeds, given.budget).run()
+  print(listing.details(read_ledger(cells, settings), asked))
+  print(f"\n{report(outcome)}")
+  return 1 if outcome.failed else 0
+
+
+def _require_one_action(given: argparse.Namespace) -> None:
+  """Refuses flags of which one would be done and the others passed over."""
+  chosen = given.table or given.cell
+  actions = {
+    "--table and --cell": chosen,
+    "--figure": given.figure,
+    "--variants": given.variants,
+    "--collect, --write and --check": given.collect or given.write or given.check,
+  }
+  several = [name for name, wanted in actions.items() if wanted]
+  if len(several) > 1:
+    raise ConfigError(f"{several[0]} do not go with {several[1]}; give them in turn.")
+  if (given.seeds is not None or given.budget is not None) and not chosen:
+    raise ConfigError(
+      "--seeds and --budget say how much to run, but not what; give --table=NAME, "
+      "--table=all or --cell=ID."
+    )
+
+
+def _draw(given: argparse.Namespace) -> int:
+  """Returns 1 where a figure could not be drawn; the others are drawn all the same."""
+
+  def draw(name: str) -> None:
+    paths = figures.draw(name, given.runs, given.out, scores=store.scores())
+    print(*paths, sep="\n")
+
+  return each("ebmjax", given.figure, draw)
+
+
+def select(cells: Iterable[Cell], names: list[str], ids: list[str]) -> list[Cell]:
+  """Returns the cells of the tables and of the ids asked for, in their order."""
+  cells = list(cells)
+  known, by_id = tables(cells), {cell.id for cell in cells}
+  for name in names:
+    if name not in known and name != "all":
+      choices = choices_sentence(name, [*known, "all"])
+      raise ConfigError(f"there is no table {name!r}; {choices}")
+  for name in ids:
+    if name not in by_id:
+      near = nearest(name, by_id)
+      hint = f"did you mean {near!r}? " if near else ""
+      raise ConfigError(
+        f"there is no cell {name!r}; {hint}python -m ebmjax.reproduce lists all."
+      )
+  return [
+    cell for cell in cells if "all" in names or cell.table in names or cell.id in ids
+  ]
+
+
+def report(outcome: Outcome) -> str:
+  """Returns what was finished, passed over and failed."""
+  titles = {
+    "finished": "Finished",
+    "busy": "Passed over, another process has them",
+    "too_long": "Left, longer than what the budget has left",
+    "not_yet": "Not runnable yet",
+    "failed": "FAILED",
+  }
+  lines = []
+  for name, title in titles.items():
+    found = getattr(outcome, name)
+    if found:
+      lines += [f"{title}:", *(f"  {line}" for line in found)]
+  return "\n".join(lines or ["Nothing was missing."])
+
+
+def _show(given: argparse.Namespace, ledger: Ledger, asked: list[Cell]) -> None:
+  if given.variants:
+    print(listing.variants(ledger))
+  elif asked:
+    print(listing.details(ledger, asked))
+  else:
+    print(listing.overview(ledger, given.runs))
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+  parser = Parser(
+    "python -m ebmjax.reproduce",
+    description=__doc__,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  add = parser.add_argument
+  add("--table", metavar="NAME", type=_names, default=[], help="tables, by commas; all")
+  add("--cell", metavar="ID", type=_names, default=[], help="cells, by commas")
+  add("--figure", metavar="NAME", type=_names, default=[], help="figures, by commas")
+  add(
+    "--out",
+    metavar="DIR",
+    type=place,
+    default=Path("figures"),
+    help="where figures are written (default: figures)",
+  )
+  add("--seeds", metavar="N", type=whole_number, help="run up to N seeds, 0 to N-1")
+  add(
+    "--budget",
+    metavar="HOURS",
+    type=positive_number,
+    help="start nothing longer than what is left of so many hours; without --seeds, "
+    "the paper's number of seeds",
+  )
+  for name in ("mnist", "cifar10", "cifar100"):
+    add(
+      f"--{name}",
+      metavar="DIR",
+      type=place,
+      help=f"the official files of {name} (default: found or downloaded, always whole)",
+    )
+  add(
+    "--pretrained",
+    metavar="FILE",
+    type=place,
+    help="npz with the weights of CIFAR-100's trunk",
+  )
+  add(
+    "--runs",
+    metavar="DIR",
+    type=lambda text: place(text).resolve(),
+    default=Path("runs/reproduce").resolve(),
+    help="where runs are made and looked for (default: runs/reproduce)",
+  )
+  add("--variants", action="store_true", help="list the runs beside the paper's cells")
+  add(
+    "--collect",
+    metavar="DIR",
+    type=place,
+    help="add the finished runs under DIR to the stored results",
+  )
+  add(
+    "--write",
+    metavar="FILE",
+    type=place,
+    help="rewrite the blocks of measured tables in FILE from the stored results",
+  )
+  add("--check", metavar="FILE", type=place, help="fail where such a block is stale")
+  return parser.parse_args(arguments)
+
+
+def _names(text: str) -> list[str]:
+  return [name for name in text.split(",") if name]
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+  raise KeyboardInterrupt
+
+
+def cli() -> None:
+  """Entry point of python -m ebmjax.reproduce; SIGTERM ends it like Ctrl-C."""
+  signal.signal(signal.SIGTERM, _interrupt)
+  sys.exit(main())

@@ -1,0 +1,260 @@
+"""Runs what is missing of some cells, cheapest first, each in a process of its own."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ebmjax.config import loading
+from ebmjax.networks import trunk_digest
+from ebmjax.paper import claims, commands, store
+from ebmjax.paper.cells import Cell
+from ebmjax.paper.claims import Claim
+from ebmjax.paper.estimates import estimate, steps
+from ebmjax.paper.ledger import Ledger
+from ebmjax.paper.overall import SCALARS, Overall, last_step
+from ebmjax.runtime import failures
+
+PATIENCE = 10.0  # seconds that an ended run may take to go
+_IN_USE = "another process is running in"
+
+
+class Settings(NamedTuple):
+  """Where runs go and what they are made of."""
+
+  runs: Path
+  folders: Mapping[str, str | Path | None]  # of official files; None: look for them
+  pretrained: str | Path | None = None  # the weights of CIFAR-100's trunk, npz
+  full: bool = True  # whether only the full data set will do
+  measured: Path = store.MEASURED
+
+
+class Outcome(NamedTuple):
+  """What became of the seeds that were missing, by command."""
+
+  finished: list[str]
+  failed: list[str]
+  busy: list[str]  # another process has them
+  too_long: list[str]  # for the budget
+  not_yet: list[str]  # cells that cannot run
+
+
+def read_ledger(cells: Sequence[Cell], settings: Settings) -> Ledger:
+  """Returns the cells against the stored results and the runs made here."""
+  entries = [*store.read(settings.measured), *store.find(settings.runs, cells)]
+  if settings.full:
+    entries = [entry for entry in entries if entry.data_full]
+  if settings.pretrained:  # runs from others do not answer for it
+    weights = trunk_digest(settings.pretrained)
+    entries = [entry for entry in entries if entry.weights in (None, weights)]
+  return Ledger(cells, entries)
+
+
+class Session:
+  """One pass over the cells."""
+
+  def __init__(
+    self,
+    cells: Sequence[Cell],
+    settings: Settings,
+    seeds: int | None = None,
+    budget: float | None = None,
+  ) -> None:
+    """`seeds`: how many, None: the paper's; `budget`: hours, None: no limit."""
+    self._cells, self._settings, self._seeds = list(cells), settings, seeds
+    self._end = None if budget is None else time.monotonic() + 3600 * budget
+    self._outcome = Outcome([], [], [], [], [])
+
+  def run(self) -> Outcome:
+    """Returns what came of it, after running all that is missing and fits."""
+    ledger = self._ledger = read_ledger(self._cells, self._settings)
+    wanted: dict[str, int] = {}
+    for row in ledger.rows:
+      if row.obstacle:
+        self._outcome.not_yet.append(f"{row.cell.id}: {row.obstacle}")
+      else:
+        count = self._seeds or row.cell.seeds
+        wanted[row.cell.chosen] = max(count, wanted.get(row.cell.chosen, 0))
+    left = {
+      chosen: len(_missing(ledger, chosen, count))
+      * estimate(chosen, ledger.measurement(chosen)).seconds
+      for chosen, count in wanted.items()
+    }
+    with Overall(sum(left.values())) as overall:
+      for chosen in sorted(wanted, key=lambda chosen: left[chosen]):
+        if left[chosen]:
+          self._run_command(chosen, wanted[chosen], overall)
+    return self._outcome
+
+  def _run_command(self, chosen: str, count: int, overall: Overall) -> None:
+    """Runs the missing seeds of one command, folder by folder."""
+    lacking = self._lacking(chosen)
+    if lacking:
+      self._outcome.failed.append(f"{chosen}: {lacking}")
+      return
+    tried: set[Path] = set()
+    while (claim := self._claim(chosen, count)) is not None:
+      try:
+        if claim.workdir in tried or not self._run_claim(chosen, claim, overall):
+          return
+      finally:
+        claim.release()
+      tried.add(claim.workdir)
+
+  def _claim(self, chosen: str, count: int) -> Claim | None:
+    """Returns the next missing seeds of a command, now ours; None: no more of them."""
+    folder = self._settings.runs / commands.short_name(chosen)
+    each = estimate(chosen, self._ledger.measurement(chosen)).seconds
+    most = None if self._end is None else max(int(self._left() / each), 1)
+    with claims.planning(self._settings.runs):
+      # Read anew, because another process may have finished some meanwhile.
+      self._ledger = read_ledger(self._cells, self._settings)
+      choice = claims.choose(folder, _missing(self._ledger, chosen, count), most)
+    if choice.claim is None and choice.busy:
+      self._outcome.busy.append(f"{chosen}: {_told(choice.busy)}, in {folder}")
+    return choice.claim
+
+  def _run_claim(self, chosen: str, claim: Claim, overall: Overall) -> bool:
+    """Returns whether the claimed seeds are finished now."""
+    name = f"{chosen}: {_told(claim.seeds)}"
+    each = estimate(chosen, self._ledger.measurement(chosen)).seconds
+    if time_left(chosen, claim, each) > self._left():
+      self._outcome.too_long.append(name)
+      return False
+    fault = self._run(chosen, claim, each, overall)
+    if fault is None:
+      self._outcome.finished.append(name)
+    elif _IN_USE in fault:
+      self._outcome.busy.append(f"{name}, in {claim.workdir}")
+    else:
+      self._outcome.failed.append(f"{name}: {fault}")
+    return fault is None
+
+  def _left(self) -> float:
+    """Returns the seconds that the budget has left."""
+    return math.inf if self._end is None else self._end - time.monotonic()
+
+  def _lacking(self, chosen: str) -> str:
+    """Returns what the user has still to give, as a sentence, or nothing."""
+    if commands.load(chosen).network.pretrained and not self._settings.pretrained:
+      return (
+        "the trunk's weights are needed; give --pretrained=FILE.npz "
+        "(configs/pretrain_cifar10.py makes them)."
+      )
+    return ""
+
+  def _run(
+    self, chosen: str, claim: Claim, each: float, overall: Overall
+  ) -> str | None:
+    """Returns None after a finished run, else what went wrong in one sentence."""
+    command = run_command(chosen, claim, self._settings)
+    try:
+      begin = _sign(claim.log, command)
+    except OSError as error:
+      return failures.unwritten(claim.log, error)
+    with claim.log.open("ab") as log:
+      child = subprocess.Popen(
+        command,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": loading.python_path()},
+        pass_fds=(claim.handle,),
+      )
+      try:
+        total = steps(commands.load(chosen))
+        with overall.part(chosen, claim, each * len(claim.seeds), total) as part:
+          while _running(child):
+            part.look()
+      finally:
+        _end(child)
+    if child.returncode == 0:
+      return None
+    data = commands.load(chosen).data.name
+    return _fault(claim.log, begin, child.returncode, data)
+
+
+def time_left(chosen: str, claim: Claim, each: float) -> float:
+  """Returns the seconds that claimed seeds still take, of `each` in all.
+
+  They move on together, so a broken-off run has done the same share of every seed.
+  """
+  done = last_step(claim.workdir / SCALARS) / steps(commands.load(chosen))
+  return each * len(claim.seeds) * max(1 - done, 0)
+
+
+def run_command(chosen: str, claim: Claim, settings: Settings) -> list[str]:
+  """Returns the command line of a run."""
+  config = commands.load(chosen)
+  flags: dict[str, Any] = {"seed": claim.seeds[0], "seeds": len(claim.seeds)}
+  flags |= {"data.require_full": settings.full}
+  folder = settings.folders.get(config.data.name)
+  if folder:
+    flags |= {"data.source": "files", "data.dir": str(Path(folder).resolve())}
+  if config.network.pretrained and settings.pretrained:
+    flags["network.pretrained"] = str(Path(settings.pretrained).resolve())
+  return [
+    *(sys.executable, "-m", "ebmjax.main"),
+    f"--config={loading.root() / chosen}",
+    *(f"--config.{key}={value}" for key, value in flags.items()),
+    f"--workdir={claim.workdir}",
+  ]
+
+
+def _missing(ledger: Ledger, chosen: str, count: int) -> list[int]:
+  measured = ledger.measurement(chosen)
+  have = measured.accuracies if measured else {}
+  return [seed for seed in range(count) if seed not in have]
+
+
+def _told(seeds: Sequence[int]) -> str:
+  if len(seeds) == 1:
+    return f"seed {seeds[0]}"
+  return f"seeds {', '.join(map(str, seeds))}"
+
+
+def _sign(log: Path, command: Sequence[str]) -> int:
+  """Returns where a run's output begins in its log, after noting its command there."""
+  with log.open("ab") as file:
+    begin = file.tell()
+    file.write(f"{' '.join(command)}\n".encode())
+  return begin
+
+
+def _running(child: subprocess.Popen[bytes]) -> bool:
+  try:
+    child.wait(timeout=0.5)
+  except subprocess.TimeoutExpired:
+    return True
+  return False
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+  """Ends a run that is still going: this process was interrupted.
+
+  Control-C reaches the run too, so it is given the time to end by itself first.
+  Nothing is lost: a checkpoint is whole or not there.
+  """
+  for seconds, number in ((2.0, signal.SIGTERM), (PATIENCE, signal.SIGKILL)):
+    try:
+      child.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+      child.send_signal(number)
+  child.wait()
+
+
+def _fault(log: Path, begin: int, code: int, data: str) -> str:
+  """Returns the run's own last sentence, or where to look for more."""
+  lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
+  said = [line for line in lines if line.startswith("ebmjax: ")]
+  if said and code > 0:
+    sentence = said[-1].removeprefix("ebmjax: ").replace("--workdir", "--runs")
+    # A run names its own keys; here a flag stands for them.
+    here = f" (Here: --{data}=DIR.)" if "config.data.dir" in sentence else ""
+    return sentence + here
+  return f"the run ended with exit code {code}; its output is in {log}."

@@ -1,0 +1,1 @@
+"""What runs a configuration: compiled loops, devices, checkpoints, folders."""

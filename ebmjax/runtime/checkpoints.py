@@ -1,0 +1,197 @@
+"""Checkpoints of the learners' states: thin over orbax, with a manifest of the files.
+
+Orbax commits a step by renaming a finished folder; the manifest, written after that,
+marks the step as whole and holds the sums of its files. Damage after the fact is found
+by these sums before orbax reads a byte: its reader, once failed, leaves tasks behind.
+"""
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import jax
+from orbax.checkpoint import v1 as ocp
+
+from ebmjax.errors import CheckpointError
+from ebmjax.runtime import atomic, distributed
+from ebmjax.types import PyTree
+
+_log = logging.getLogger("ebmjax")
+_ASIDE = ".damaged"  # ends the name of a step whose files have changed
+_MANIFEST = "manifest.json"  # in the folder of a step
+
+
+class Checkpoints:
+  """The latest `keep` states of a run, by step, in one folder."""
+
+  def __init__(self, directory: Path, keep: int) -> None:
+    self._directory = directory.absolute()
+    if directory.exists() and not directory.is_dir():
+      raise CheckpointError(f"{directory} is no folder of checkpoints; remove it.")
+    # Orbax drops its own notes at every step; only its errors concern a user.
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    if distributed.is_first():
+      _set_damaged_aside(self._directory)
+    distributed.wait_for_first()
+    self._keeper = ocp.training.Checkpointer(
+      self._directory,
+      save_decision_policy=ocp.training.save_decision_policies.FixedIntervalPolicy(1),
+      preservation_policy=ocp.training.preservation_policies.LatestN(keep),
+      cleanup_tmp_directories=True,
+    )
+
+  def save(
+    self, step: int, states: PyTree, spent: Mapping[str, Any] | None = None
+  ) -> None:
+    """Writes the states of `step`; when it returns, the step is whole on the disk.
+
+    `spent`, JSON on how long it took to come this far, is kept with them. Of several
+    processes all must call it, with the same arrays; the first one writes.
+    """
+    try:
+      with _quiet():
+        written = self._keeper.save(step, states, force=True)
+      if written and distributed.is_first():
+        folder = self._directory / str(step)
+        manifest = {"leaves": leaves(states), "files": _sums(folder)}
+        atomic.write(folder / _MANIFEST, json.dumps(manifest | {"spent": spent or {}}))
+    except (OSError, ValueError) as error:  # orbax wraps the disk's complaints
+      raise self._unwritten(step) from error
+    if not written:
+      raise self._unwritten(step)
+
+  def restore(self, like: PyTree) -> tuple[int, PyTree] | None:
+    """Returns (step, states) of the newest whole checkpoint, or None without any.
+
+    `like` gives the structure, shapes and types. A damaged checkpoint is passed over
+    with a warning; where all of them are damaged, CheckpointError.
+    """
+    steps = [checkpoint.step for checkpoint in self._keeper.checkpoints]
+    if not steps and any(self._directory.glob(f"*{_ASIDE}")):
+      raise CheckpointError(
+        f"all checkpoints in {self._directory} are damaged; remove the workdir and "
+        "start the run anew."
+      )
+    if not steps:
+      return None
+    step = max(steps)
+    if self._manifest(step)["leaves"] != leaves(like):
+      raise CheckpointError(
+        f"the checkpoint of step {step} in {self._directory} holds other arrays than "
+        "this version of the program trains; remove the workdir and start the run anew."
+      )
+    return step, self._keeper.load(step, _abstract(like))
+
+  def spent(self, step: int) -> dict[str, Any]:
+    """Returns what was saved as such with `step`; nothing by an older version."""
+    spent: dict[str, Any] = self._manifest(step).get("spent", {})
+    return spent
+
+  def _manifest(self, step: int) -> dict[str, Any]:
+    path = self._directory / str(step) / _MANIFEST
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    return manifest
+
+  def _unwritten(self, step: int) -> CheckpointError:
+    return CheckpointError(
+      f"the checkpoint of step {step} was not written to {self._directory}; check the "
+      "space on the disk and start the same command again."
+    )
+
+  def close(self) -> None:
+    """Waits for the disk."""
+    self._keeper.close()
+
+  def __enter__(self) -> "Checkpoints":
+    return self
+
+  def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    if kind is None:
+      self.close()
+      return
+    # Orbax would raise again what its disk refused, in place of our sentence on it.
+    with _quiet(), suppress(Exception):
+      self.close()
+
+
+def leaves(tree: PyTree) -> str:
+  """Returns a hash of the names, types and shapes of all leaves."""
+  found = hashlib.blake2b(digest_size=16)
+  for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    found.update(f"{jax.tree_util.keystr(path)} {leaf.dtype} {leaf.shape};".encode())
+  return found.hexdigest()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+  """Hides what orbax logs of a failure: it raises the same, and we tell that.
+
+  Afterwards too, if there was one, for other threads of orbax's still complain then.
+  """
+  log = logging.getLogger("absl")
+  level = log.level
+  log.setLevel(logging.CRITICAL)
+  yield
+  log.setLevel(level)
+
+
+def _set_damaged_aside(directory: Path) -> None:
+  """Renames the steps whose files have changed; drops the last, if unfinished."""
+  if not directory.is_dir():
+    return
+  steps = [int(path.name) for path in directory.iterdir() if path.name.isdigit()]
+  for step in sorted(steps):
+    folder = directory / str(step)
+    if step == max(steps) and not (folder / _MANIFEST).exists():
+      # Killed between orbax's commit and ours, by all signs: the one before is whole.
+      _log.warning("The checkpoint of step %d was not finished; it is dropped.", step)
+      shutil.rmtree(folder)
+    elif fault := _fault(folder):
+      _log.warning(
+        "The checkpoint of step %d is damaged (%s); going back to an earlier one.",
+        step,
+        fault,
+      )
+      aside = folder.with_name(folder.name + _ASIDE)
+      shutil.rmtree(aside, ignore_errors=True)
+      folder.rename(aside)
+
+
+def _fault(folder: Path) -> str | None:
+  """Returns what is wrong with the files of a step, or None."""
+  try:
+    manifest = json.loads((folder / _MANIFEST).read_text())
+    kept, _ = manifest["files"], manifest["leaves"]
+  except (OSError, ValueError, KeyError, TypeError):  # a wrong byte is a ValueError
+    return f"{_MANIFEST} cannot be read"
+  found = _sums(folder)
+  wrong = [name for name in sorted(kept) if found.get(name) != kept[name]]
+  return f"{wrong[0]} is missing or has changed" if wrong else None
+
+
+def _sums(folder: Path) -> dict[str, str]:
+  """Returns the hash of every file of a step but the manifest, by relative name."""
+  files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+  return {
+    str(path.relative_to(folder)): _sum(path)
+    for path in files
+    if path.name != _MANIFEST
+  }
+
+
+def _sum(path: Path) -> str:
+  with path.open("rb") as file:
+    return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def _abstract(tree: PyTree) -> PyTree:
+  """Returns shapes, types and placement, so that orbax need not guess them."""
+  return jax.tree.map(
+    lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding),
+    tree,
+  )

@@ -1,0 +1,134 @@
+"""Evaluates R learners on the whole test set, one task at a time."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ebmjax.prediction import predict
+from ebmjax.runtime.scan import (
+  CompilerOptions,
+  Images,
+  SeedTables,
+  over_seeds,
+  permuted,
+)
+from ebmjax.runtime.sharding import ONE_DEVICE, Layout
+from ebmjax.types import Evaluation, Learner, PyTree
+
+Counts = dict[str, Array]
+
+
+def make_evaluate(
+  learner: Learner,
+  driver: str,
+  block: int,
+  layout: Layout = ONE_DEVICE,
+  options: CompilerOptions = None,
+) -> Callable[..., Counts]:
+  """Returns evaluate(states, tables, images, task, candidates [C]) -> counts [R, ...].
+
+  The test rows of a task go through in blocks of `block`; energies of all labels of a
+  block are one batched call.
+  """
+
+  def one(seed: Any, shared: Any) -> Counts:
+    state, tables = seed
+    images, task, candidates = shared
+    own = tables.classes[task]
+    prepared = learner.prepare(state)
+
+    def body(total: Counts, rows: Array) -> tuple[Counts, None]:
+      valid, rows = rows >= 0, jnp.maximum(rows, 0)
+      tasks = jnp.full_like(rows, task)
+      x = layout.split(permuted(images.x[rows], tables.permutation, tasks))
+      y = tables.labels[tasks, images.y[rows]]
+      energies = learner.energies(prepared, x)
+      found = count(energies, y, valid, candidates=candidates, own=own)
+      return jax.tree.map(jnp.add, total, found), None
+
+    blocks = tables.test_rows[task].reshape(-1, block)
+    start = empty_counts(own.shape[0])
+    return lax.scan(body, start, blocks)[0]
+
+  run = over_seeds(one, driver, layout)
+
+  @partial(jax.jit, compiler_options=options)
+  def evaluate(
+    states: PyTree, tables: SeedTables, images: Images, task: Array, candidates: Array
+  ) -> Counts:
+    return run((states, tables), (images, task, candidates))
+
+  return layout.on_each(evaluate)
+
+
+def count(
+  energies: Array, y: Array, valid: Array, *, candidates: Array, own: Array
+) -> Counts:
+  """Returns what a block adds to the counts.
+
+  energies [B, C], y [B], valid [B], candidates [C] (classes that may be predicted),
+  own [C] (the task's classes, for the task-incremental prediction).
+  """
+  predicted = predict(energies, candidates)
+  predicted_own = predict(energies, own)
+  true = jax.nn.one_hot(y, energies.shape[1]) * valid[:, None]
+  guess = jax.nn.one_hot(predicted, energies.shape[1])
+  return {
+    "images": jnp.sum(valid, dtype=jnp.int32),
+    "correct": jnp.sum(valid & (predicted == y), dtype=jnp.int32),
+    "correct_own": jnp.sum(valid & (predicted_own == y), dtype=jnp.int32),
+    "confusion": (true.T @ guess).astype(jnp.int32),
+    "energy_sum": true.T @ unit_range(energies),
+  }
+
+
+def empty_counts(num_classes: int) -> Counts:
+  """Returns counts of no image at all."""
+  square = (num_classes, num_classes)
+  scalars = {name: jnp.int32(0) for name in ("images", "correct", "correct_own")}
+  return scalars | {
+    "confusion": jnp.zeros(square, jnp.int32),
+    "energy_sum": jnp.zeros(square, jnp.float32),
+  }
+
+
+def unit_range(energies: Array) -> Array:
+  """Returns energies [B, C] scaled to [0, 1] per image over all labels.
+
+  >>> unit_range(jnp.array([[1.0, 3.0, 2.0]])).tolist()
+  [[0.0, 1.0, 0.5]]
+  """
+  low = jnp.min(energies, axis=1, keepdims=True)
+  spread = jnp.max(energies, axis=1, keepdims=True) - low
+  return (energies - low) / jnp.where(spread > 0, spread, 1.0)
+
+
+def collect(
+  per_task: dict[int, Counts], num_tasks: int, scored: set[int]
+) -> Evaluation:
+  """Returns the evaluation made of counts of tasks; only `scored` tasks are seen.
+
+  The others, asked ahead of their training, have a task-incremental accuracy alone.
+  """
+  host = {task: jax.device_get(counts) for task, counts in per_task.items()}
+  first = next(iter(host.values()))
+  runs, classes = first["confusion"].shape[:2]
+  accuracy = np.full((runs, num_tasks), np.nan)
+  masked = np.full((runs, num_tasks), np.nan)
+  confusion = np.zeros((runs, classes, classes), np.int32)
+  energy_sum = np.zeros((runs, classes, classes), np.float64)
+  for task, counts in host.items():
+    masked[:, task] = counts["correct_own"] / counts["images"]
+    if task in scored:
+      accuracy[:, task] = counts["correct"] / counts["images"]
+      confusion += counts["confusion"]
+      energy_sum += counts["energy_sum"]
+  images = np.maximum(confusion.sum(axis=2, keepdims=True), 1)
+  return Evaluation(
+    accuracy, masked, confusion, (energy_sum / images).astype(np.float32)
+  )

@@ -1,0 +1,118 @@
+"""How much memory a run holds on a device, counted before anything is compiled.
+
+What a step needs besides, for activations and gradients, is only known to the compiler
+and not counted: it grows with the batch, and with vmap also with the seeds.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from jax.errors import JaxRuntimeError
+
+from ebmjax.errors import UserError
+from ebmjax.runtime import scan
+from ebmjax.runtime.trainer import Setup
+from ebmjax.types import PyTree
+
+_log = logging.getLogger("ebmjax")
+
+
+class Memory(NamedTuple):
+  """Bytes on one device, of the seeds that it runs."""
+
+  state: int  # parameters, optimiser, what the method keeps
+  copies: int  # of the state, while the seeds take turns
+  images: int  # to train and to test on, or their features, with their classes
+  tables: int  # what the steps look up: labels, permutations, rows of the tasks
+  chunk: int  # the rows and tasks of the steps that are run in one go
+
+
+def count(setup: Setup) -> Memory:
+  """Returns what the arrays of a run take.
+
+  States are moved on in place, except that a loop over several seeds writes the new
+  states beside the old ones and has one seed's in hand.
+  """
+  init = scan.make_init(setup.learner, setup.driver)
+  seeds, block = len(setup.seeds), setup.layout.block(len(setup.seeds))
+  a_seed = num_bytes(jax.eval_shape(init, setup.tables.key)) // seeds
+  loops = setup.driver == "map" and block > 1
+  stream = setup.stream
+  size = min(setup.config.runner.chunk, stream.rows.shape[1])
+  a_step = (stream.rows[:, :1], stream.tasks[:, :1], stream.horizon[:, :1])
+  shared = np.dtype(np.int32).itemsize + np.dtype(bool).itemsize  # number, active
+  return Memory(
+    state=block * a_seed,
+    copies=(block + 1) * a_seed if loops else 0,
+    images=num_bytes((setup.train_images, setup.test_images)),
+    tables=num_bytes(setup.tables) // seeds * block,
+    chunk=size * (num_bytes(a_step) // seeds * block + shared),
+  )
+
+
+def describe(setup: Setup) -> dict[str, Any]:
+  """Returns the counts for the results of a run."""
+  return {"memory_bytes": count(setup)._asdict()}
+
+
+def announce(setup: Setup, device: jax.Device | None = None) -> None:
+  """Says what a device of the run holds, and warns where it has less."""
+  found = count(setup)
+  seeds = setup.layout.block(len(setup.seeds))
+  _log.info(
+    "Memory: %s of state for %d seed%s, %s to copy it, %s of images, %s of tables and "
+    "steps; what a step computes with is not included.",
+    in_words(found.state),
+    seeds,
+    "" if seeds == 1 else "s",
+    in_words(found.copies),
+    in_words(found.images),
+    in_words(found.tables + found.chunk),
+  )
+  device = device or jax.local_devices()[0]
+  limit = (device.memory_stats() or {}).get("bytes_limit")  # a CPU says nothing
+  if limit is not None and sum(found) > limit:
+    _log.warning(
+      "That is more than the %s of the %s; lower config.seeds.",
+      in_words(limit),
+      device.device_kind,
+    )
+
+
+@contextmanager
+def shortage_told() -> Iterator[None]:
+  """Tells in a sentence where the memory does not suffice; nobody foresees it all."""
+  try:
+    yield
+  except (MemoryError, JaxRuntimeError) as error:
+    said = str(error).strip()
+    other = not re.search("out of memory|RESOURCE_EXHAUSTED", said, re.IGNORECASE)
+    if isinstance(error, JaxRuntimeError) and other:
+      raise
+    line = said.splitlines()[0][:120].rstrip(". ") if said else "on the host"
+    raise UserError(
+      f"there is not enough memory for this run ({line}); lower config.seeds, "
+      "config.stream.batch_size or config.network.hidden."
+    ) from error
+
+
+def num_bytes(tree: PyTree) -> int:
+  """Returns the bytes of all leaves: arrays of the device or the host, or shapes."""
+  return sum(_leaf_bytes(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def in_words(number: int) -> str:
+  """Returns "35.2 MB", or the same in GB from a thousand of them on."""
+  return f"{number / 1e6:.1f} MB" if number < 1e9 else f"{number / 1e9:.1f} GB"
+
+
+def _leaf_bytes(leaf: Array | np.ndarray | jax.ShapeDtypeStruct) -> int:
+  if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    leaf = jax.eval_shape(jax.random.key_data, leaf)
+  return int(np.prod(leaf.shape, dtype=np.int64)) * np.dtype(leaf.dtype).itemsize

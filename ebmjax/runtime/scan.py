@@ -1,0 +1,261 @@
+"""Runs learners over streams: compiled chunks of steps, with seeds as an axis.
+
+Everything that differs between seeds is an argument with a leading axis [R]; images
+are shared arguments, never captured constants. A step's key is a function of the seed
+and the step's number, so neither the chunk size nor a restart can change a result.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ebmjax.runtime.sharding import ONE_DEVICE, Layout
+from ebmjax.streams import Stream
+from ebmjax.streams.augmentation import AUGMENTATIONS
+from ebmjax.types import Batch, Learner, PyTree, TaskView
+
+DRIVERS = ("auto", "map", "vmap")
+CompilerOptions = dict[str, str] | None  # of XLA; None: its own choice
+_INIT, _STEP, _CONSOLIDATE, _AUGMENT = range(4)  # tags: one use of a seed's key each
+
+
+class Images(NamedTuple):
+  """A set of images on the device, shared by all seeds."""
+
+  x: Array  # [N, P] or [N, H, W, 3] uint8; generated images: [N, 1] uint32
+  y: Array  # [N] int32, raw classes
+
+
+class SeedTables(NamedTuple):
+  """What a seed's steps look up, on the device, with a leading axis [R]."""
+
+  key: Array  # [] typed key
+  labels: Array  # [T, G] int32
+  permutation: Array  # [T, P] int32, or [T, 0]
+  classes: Array  # [T, C] bool
+  train_rows: Array  # [T, M] int32, -1 is padding
+  test_rows: Array  # [T, M'] int32, -1 is padding
+
+
+class Chunk(NamedTuple):
+  """A fixed number of steps of every seed; the padding at the end is not active."""
+
+  rows: np.ndarray  # [R, S, B] int32
+  tasks: np.ndarray  # [R, S, B] int8
+  horizon: np.ndarray  # [R, S] int32
+  step: np.ndarray  # [S] int32
+  active: np.ndarray  # [S] bool
+
+
+class View(NamedTuple):
+  """How a learner is shown its batches; static."""
+
+  hides_task: bool = False  # as without boundaries, or all tasks at once
+  own_task_only: bool = False  # task-incremental: only the task's own classes compete
+  augment: str = "none"  # what is done to the images, anew at every draw
+
+
+def choose_driver(driver: str, backend: str) -> str:
+  """Returns how seeds are run: side by side on accelerators, in turn on a CPU.
+
+  The rule does not look at the number of seeds, so on a CPU a seed gives the same bits
+  alone and among others. (But for CIFAR-100's masked network: its seeds share the width
+  of the widest mask, and sums of other widths may round otherwise.)
+  """
+  if driver != "auto":
+    return driver
+  return "map" if backend == "cpu" else "vmap"
+
+
+def over_seeds(
+  one: Callable[..., Any], driver: str, layout: Layout
+) -> Callable[..., Any]:
+  """Returns f(seeds, shared): `one` for each entry of the leading axis of `seeds`."""
+  if driver == "vmap":
+    return layout.over_blocks(jax.vmap(one, in_axes=(0, None)))
+  return layout.over_blocks(
+    lambda seeds, shared: lax.map(lambda seed: one(seed, shared), seeds)
+  )
+
+
+def seed_tables(stream: Stream, seeds: list[int], *, test_multiple: int) -> SeedTables:
+  """Returns device tables of a stacked stream; test rows padded to full blocks."""
+  keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+  short = -stream.test_rows.shape[-1] % test_multiple
+  test_rows = np.pad(stream.test_rows, [(0, 0), (0, 0), (0, short)], constant_values=-1)
+  return SeedTables(
+    keys,
+    jnp.asarray(stream.labels),
+    jnp.asarray(stream.permutation),
+    jnp.asarray(stream.classes),
+    jnp.asarray(stream.train_rows),
+    jnp.asarray(test_rows),
+  )
+
+
+def chunks(stream: Stream, start: int, stop: int, size: int) -> Iterator[Chunk]:
+  """Yields the steps from `start` to `stop` of a stacked stream, `size` at a time.
+
+  Never more than the stream has: chunks are of one size, and filled up to it.
+  """
+  size = min(size, stream.rows.shape[1])
+  for first in range(start, stop, size):
+    last = min(first + size, stop)
+    short = size - (last - first)
+
+    def cut(table: np.ndarray, first=first, last=last, short=short) -> np.ndarray:
+      padding = [(0, 0), (0, short)] + [(0, 0)] * (table.ndim - 2)
+      return np.pad(table[:, first:last], padding)
+
+    step = np.arange(first, first + size, dtype=np.int32)
+    yield Chunk(
+      cut(stream.rows), cut(stream.tasks), cut(stream.horizon), step, step < last
+    )
+
+
+def init_key(key: Array) -> Array:
+  """Returns the key a learner's `init` gets, of a seed's key."""
+  return jax.random.fold_in(key, _INIT)
+
+
+def make_init(
+  learner: Learner, driver: str, layout: Layout = ONE_DEVICE
+) -> Callable[[Array], PyTree]:
+  """Returns init(keys [R]) -> states [R, ...], compiled.
+
+  Compiling also gives every leaf a buffer of its own, which donating states needs.
+  """
+
+  def one(key: Array, shared: None) -> PyTree:
+    del shared
+    return learner.init(init_key(key))
+
+  run = over_seeds(one, driver, layout)
+  return layout.on_each(jax.jit(lambda keys: run(keys, None)))
+
+
+def make_train(
+  learner: Learner,
+  view: View,
+  driver: str,
+  layout: Layout = ONE_DEVICE,
+  options: CompilerOptions = None,
+) -> Callable[..., tuple[PyTree, dict[str, Array]]]:
+  """Returns train(states, tables, images, chunk) -> (states, metrics [R, S])."""
+
+  def one(seed: Any, shared: Any) -> tuple[PyTree, dict[str, Array]]:
+    state, tables, *where = seed
+    images, step, active = shared
+    step_key = jax.random.fold_in(tables.key, _STEP)
+
+    def body(state: PyTree, inputs: Any) -> tuple[PyTree, dict[str, Array]]:
+      rows, tasks, horizon, number, is_active = inputs
+
+      def work(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
+        batch = make_batch(tables, images, view, rows, tasks, horizon, number)
+        batch = _split(batch, layout)
+        return learner.step(state, jax.random.fold_in(step_key, number), batch)
+
+      def rest(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
+        _, metrics = jax.eval_shape(work, state)
+        return state, jax.tree.map(lambda m: jnp.zeros(m.shape, m.dtype), metrics)
+
+      # The flag is shared by all seeds, so under vmap this stays a real branch.
+      return lax.cond(is_active, work, rest, state)
+
+    return lax.scan(body, state, (*where, step, active))
+
+  run = over_seeds(one, driver, layout)
+
+  @partial(jax.jit, donate_argnums=0, compiler_options=options)
+  def train(states: PyTree, tables: SeedTables, images: Images, chunk: Chunk) -> Any:
+    seeds = (states, tables, chunk.rows, chunk.tasks, chunk.horizon)
+    return run(seeds, (images, chunk.step, chunk.active))
+
+  return layout.on_each(train)
+
+
+def make_consolidate(
+  learner: Learner,
+  view: View,
+  driver: str,
+  layout: Layout = ONE_DEVICE,
+  options: CompilerOptions = None,
+) -> Callable[..., PyTree]:
+  """Returns consolidate(states, tables, images, task) -> states, at a boundary."""
+
+  def one(seed: Any, shared: Any) -> PyTree:
+    state, tables = seed
+    images, task = shared
+    rows = tables.train_rows[task]
+    key = jax.random.fold_in(jax.random.fold_in(tables.key, _CONSOLIDATE), task)
+    labels = tables.labels[task][images.y]
+    order = tables.permutation[task]
+    seen = competing_classes(tables.classes, task, view)
+    finished = TaskView(
+      images.x, labels, order, jnp.maximum(rows, 0), rows >= 0, task, seen
+    )
+    return learner.consolidate(state, key, finished)
+
+  run = over_seeds(one, driver, layout)
+
+  @partial(jax.jit, donate_argnums=0, compiler_options=options)
+  def consolidate(
+    states: PyTree, tables: SeedTables, images: Images, task: Array
+  ) -> PyTree:
+    return run((states, tables), (images, task))
+
+  return layout.on_each(consolidate)
+
+
+def make_batch(
+  tables: SeedTables,
+  images: Images,
+  view: View,
+  rows: Array,
+  tasks: Array,
+  horizon: Array,
+  step: Array,
+) -> Batch:
+  """Returns the batch of rows [B] of tasks [B], as the learner may see it."""
+  tasks = tasks.astype(jnp.int32)
+  y = tables.labels[tasks, images.y[rows]]
+  x = permuted(images.x[rows], tables.permutation, tasks)
+  if view.augment != "none":
+    key = jax.random.fold_in(jax.random.fold_in(tables.key, _AUGMENT), step)
+    x = AUGMENTATIONS[view.augment](key, x)
+  if view.hides_task:
+    negatives = jnp.bincount(y, length=tables.classes.shape[1]) > 0
+    task = jnp.full_like(tasks, -1)
+  else:
+    negatives, task = tables.classes[tasks[0]], tasks
+  seen = competing_classes(tables.classes, horizon, view)
+  return Batch(x, y, task, seen, negatives, step)
+
+
+def _split(batch: Batch, layout: Layout) -> Batch:
+  x, y, task = (layout.split(rows) for rows in (batch.x, batch.y, batch.task))
+  return batch._replace(x=x, y=y, task=task)
+
+
+def permuted(x: Array, permutation: Array, tasks: Array) -> Array:
+  """Returns x [B, ...], each row in its task's order of pixels [T, P], if any."""
+  if permutation.shape[1] == 0:
+    return x
+  return jnp.take_along_axis(x, permutation[tasks], axis=1)
+
+
+def competing_classes(classes: Array, horizon: Array, view: View) -> Array:
+  """Returns [C] bool: what a learner may normalise over; classes [T, C]."""
+  return classes[horizon] if view.own_task_only else seen_classes(classes, horizon)
+
+
+def seen_classes(classes: Array, horizon: Array) -> Array:
+  """Returns [C] bool: the classes of tasks 0 to `horizon`; classes [T, C]."""
+  revealed = jnp.arange(classes.shape[0]) <= horizon
+  return jnp.any(classes & revealed[:, None], axis=0)

@@ -1,0 +1,236 @@
+"""A run's folder: who may write to it, and the records that a restart builds on."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from ebmjax import effects
+from ebmjax.config import PLACES, default, flat_keys
+from ebmjax.errors import BusyError, WorkdirError
+from ebmjax.runtime import atomic, finished, locks, records
+from ebmjax.runtime.records import Record
+
+# What may change between starts. Where the data and the weights lie: their digests are
+# compared instead. Which devices there are: they change no result, but for the rounding
+# of sums where a batch is split, or seeds run side by side (vmap).
+_FREE_KEYS = {*PLACES, "runner.devices", "runner.batch_devices"}
+_DEFAULTS = flat_keys(ConfigDict(json.loads(json.dumps(default().to_dict()))))
+
+
+WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
+_ANEW = "remove the workdir and start the run anew"
+_AGAIN = "remove this file, and the run's command goes on from the last checkpoint"
+_TWICE = "remove this file, for results.json holds the configuration, too"
+
+
+class Workdir:
+  """A locked run folder; use as a context manager."""
+
+  def __init__(self, path: Path) -> None:
+    self.path = path
+    self._scalars = path / "scalars.jsonl"
+    self._evaluations = path / "evaluations"
+
+  def __enter__(self) -> "Workdir":
+    try:
+      self._evaluations.mkdir(parents=True, exist_ok=True)
+      self._lock = (self.path / ".lock").open("a")  # what is signed stays
+    except OSError as error:
+      raise WorkdirError(
+        f"the workdir {self.path} cannot be written ({error.strerror}); choose another "
+        "with --workdir."
+      ) from error
+    try:
+      if not locks.take(self._lock, self.path, "choose another with --workdir"):
+        raise BusyError(
+          f"another process is running in {self.path}; wait for it, or choose another "
+          "folder with --workdir."
+        )
+    except WorkdirError:
+      self._lock.close()
+      raise
+    return self
+
+  def __exit__(self, *exception: object) -> None:
+    self._lock.close()
+
+  def sign(self) -> str:
+    """Returns a word that is new in the folder's lock file, for other hosts to see."""
+    word = uuid.uuid4().hex
+    (self.path / ".lock").write_text(word)
+    return word
+
+  def is_signed(self, word: str, patience: float = 60.0) -> bool:
+    """Returns whether the word is there, perhaps after a network disk's delay."""
+    limit = time.monotonic() + patience
+    while time.monotonic() < limit:
+      try:
+        if (self.path / ".lock").read_text() == word:
+          return True
+      except OSError:
+        pass
+      time.sleep(0.2)
+    return False
+
+  def claim(self, config: ConfigDict) -> None:
+    """Refuses where the folder holds another configuration's run.
+
+    A key that a later version brought counts as its default: what went before is that.
+    One that nothing reads may have any value then.
+    """
+    found = self._stored_config()
+    if found is None:
+      return
+    known = flat_keys(ConfigDict(found))
+    stored = _DEFAULTS | known
+    given = flat_keys(ConfigDict(json.loads(json.dumps(config.to_dict()))))
+    free = _FREE_KEYS | (effects.without_effect(config).keys() - known.keys())
+    for key in sorted((stored.keys() | given.keys()) - free):
+      if stored.get(key) != given.get(key):
+        raise WorkdirError(
+          f"{self.path} holds a run with config.{key}={stored.get(key)!r}, not "
+          f"{given.get(key)!r}; give the same configuration to continue it, or another "
+          "--workdir."
+        )
+
+  def _stored_config(self) -> dict[str, Any] | None:
+    """Returns the configuration that the folder belongs to, None if it is a new one."""
+    path = self.path / "config.json"
+    if path.exists():
+      return _read_json(path, self._config_remedy())
+    if (results := self.results()) is not None:
+      stored: dict[str, Any] = results["config"]
+      return stored
+    if any(self._evaluations.glob("*.npz")):
+      raise WorkdirError(f"{path} is gone, which says what was run here; {_ANEW}.")
+    return None
+
+  def _config_remedy(self) -> str:
+    try:
+      return _ANEW if self.results() is None else _TWICE
+    except WorkdirError:
+      return _ANEW
+
+  def settle(self, facts: dict[str, Any]) -> dict[str, Any]:
+    """Returns the facts of the first start; refuses other data or weights than it had.
+
+    A run of an earlier version has no digest of its weights.
+    """
+    path = self.path / "run.json"
+    if not path.exists():
+      return facts
+    first = _read_json(path)
+    if not first.keys() >= {"data_digest", "data_source", "driver"}:
+      raise WorkdirError(f"{path} does not say what the run was made of; {_ANEW}.")
+    if first["data_digest"] != facts["data_digest"]:
+      raise WorkdirError(
+        f"{self.path} holds a run on other data ({first['data_source']}), not on "
+        f"{facts['data_source']}; give the same data, or another --workdir."
+      )
+    if first.get(WEIGHTS, facts.get(WEIGHTS)) != facts.get(WEIGHTS):
+      raise WorkdirError(
+        f"{self.path} holds a run with other pre-trained weights than the file of "
+        "config.network.pretrained has now; give the same file, or another --workdir."
+      )
+    return first
+
+  def begin(self, config: ConfigDict, facts: dict[str, Any]) -> None:
+    """Keeps what later starts must agree with, once the run is known to be possible.
+
+    `facts` are the settled ones: those of the first start, with the commits of all.
+    """
+    path = self.path / "config.json"
+    if not path.exists():
+      write_json(path, config.to_dict())
+    write_json(self.path / "run.json", facts)
+
+  def results(
+    self,
+    remedy: str = _AGAIN,
+    whole: Callable[[Mapping[str, Any]], bool] = finished.is_whole,
+  ) -> dict[str, Any] | None:
+    """Returns the results of a finished run, or None; as `whole` as the reader needs.
+
+    Who only looks for runs asks for no `remedy`: the file may be anybody's.
+    """
+    path = self.path / "results.json"
+    if not path.exists():
+      return None
+    results = _read_json(path, remedy)
+    if not whole(results):
+      raise _damaged(f"{path} is not the results of a run", remedy)
+    return results
+
+  def rewind(self, step: int) -> None:
+    """Drops every record of later steps: they will be made again, alike."""
+    kept = [line for line in self.scalars() if line["step"] <= step]
+    atomic.write(self._scalars, "".join(json.dumps(line) + "\n" for line in kept))
+    for path in self._records():
+      if int(path.stem) > step:
+        path.unlink()
+
+  def add_scalars(self, lines: Iterable[dict[str, Any]]) -> None:
+    """Appends lines to scalars.jsonl."""
+    with self._scalars.open("a") as file:
+      file.writelines(json.dumps(line) + "\n" for line in lines)
+
+  def scalars(self) -> list[dict[str, Any]]:
+    """Returns the lines of scalars.jsonl; one cut short by a kill is left out."""
+    if not self._scalars.exists():
+      return []
+    lines = self._scalars.read_text(errors="replace").splitlines()
+    return [point for line in lines if (point := records.scalar(line)) is not None]
+
+  def add_evaluation(self, record: Record) -> None:
+    """Keeps an evaluation under its step, whole or not at all."""
+    records.write(self._evaluation(record.step), record)
+
+  def evaluations(self) -> list[Record]:
+    """Returns all evaluations kept, in the order of their steps."""
+    return [records.read(path) for path in self._records()]
+
+  def require_evaluations(self, steps: Iterable[int]) -> None:
+    """Refuses where the evaluation of one of these steps is missing or damaged."""
+    for step in steps:
+      path = self._evaluation(step)
+      if not path.exists():
+        raise self.lacks(step)
+      records.read(path)
+
+  def lacks(self, step: int) -> WorkdirError:
+    """Returns the error for an evaluation that is not there."""
+    path = self._evaluation(step)
+    remedy = f"put it back, or {records.remedy(path)}"
+    return WorkdirError(f"{path} is missing; {remedy}.")
+
+  def _evaluation(self, step: int) -> Path:
+    return self._evaluations / f"{step:09d}.npz"
+
+  def _records(self) -> list[Path]:
+    """Returns the files of evaluations by step; others that lie there are not ours."""
+    found = self._evaluations.glob("*.npz")
+    return sorted(path for path in found if path.stem.isdecimal())
+
+
+def write_json(path: Path, content: Any) -> None:
+  """Writes JSON to a file, whole or not at all."""
+  atomic.write(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def _read_json(path: Path, remedy: str = _ANEW) -> dict[str, Any]:
+  try:
+    content = json.loads(path.read_text())
+  except (OSError, ValueError) as error:
+    raise _damaged(f"{path} cannot be read as JSON", remedy) from error
+  if not isinstance(content, dict):
+    raise _damaged(f"{path} is not the {path.stem} of a run", remedy)
+  return content
+
+
+def _damaged(fault: str, remedy: str) -> WorkdirError:
+  return WorkdirError(f"{fault}; {remedy}." if remedy else fault)

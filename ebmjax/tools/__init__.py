@@ -1,0 +1,1 @@
+"""Commands beside a run: sweeps, speed, export."""

@@ -1,0 +1,129 @@
+"""How the cost grows with labels, batch, width and seeds: the EBM's MLP, random data.
+
+One size at a time leaves the base, which has the width of permuted MNIST's network. Of
+both, training and inference of all labels, what is given is milliseconds a batch: a
+step, or the labels of a batch of images. Several seeds go through together. The peer is
+timed in its shared form, and in the faster of its two ways, for one seed only.
+"""
+
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from ebmjax.runtime import scan
+from ebmjax.runtime.trainer import Setup
+from ebmjax.tools.bench import inference, peer, training
+from ebmjax.tools.bench.cases import load, make, noise
+from ebmjax.tools.bench.measuring import (
+  OURS,
+  Rate,
+  Rates,
+  Row,
+  interleave,
+  lasting,
+  spread,
+  strictest,
+)
+
+_PER_TASK = 10  # labels of a task: the candidates of a training step
+_STEPS = 10  # of a compiled chunk
+_IMAGES = 2_000
+_SECONDS = 0.4  # of a round, for one that is timed
+
+
+class Sizes(NamedTuple):
+  """A point of a curve; the defaults are the base."""
+
+  labels: int = 100
+  batch: int = 128
+  hidden: int = 1000
+  seeds: int = 1
+
+
+AXES: dict[str, tuple[int, ...]] = {
+  "labels": (10, 30, 100, 300, 1000),
+  "batch": (32, 128, 512, 2048),
+  "hidden": (100, 400, 1000, 2000),
+  "seeds": (1, 2, 4, 8),
+}
+
+
+class Point(NamedTuple):
+  """One point of the axis `name`."""
+
+  axis: str
+  sizes: Sizes
+
+  @property
+  def name(self) -> str:
+    """Returns what the point is called in messages and tables."""
+    return f"Curve, {getattr(self.sizes, self.axis)} {self.axis}"
+
+
+POINTS = tuple(
+  Point(axis, Sizes()._replace(**{axis: value}))
+  for axis, values in AXES.items()
+  for value in values
+)
+
+
+def measure(point: Point, peer_python: str | None, rounds: int) -> Row:
+  """Returns milliseconds a batch, by what was timed: {work: {name: spread}}."""
+  row: Row = {"case": point.name, "axis": point.axis, "rounds": rounds}
+  row |= {"value": getattr(point.sizes, point.axis), "sizes": point.sizes._asdict()}
+  drivers = ["auto"]
+  if point.sizes.seeds > 1:
+    drivers = [driver for driver in scan.DRIVERS if driver != "auto"]
+    peer_python = None
+  setups = {driver: make_point(point.sizes, driver) for driver in drivers}
+  for work in ("training", "inference"):
+    with ExitStack() as until:
+      runners = {_name(d): _ours(setup, work) for d, setup in setups.items()}
+      if peer_python:
+        runners |= _peers(peer_python, setups["auto"], work, until)
+      rates = interleave(runners, rounds)
+    row[work] = _milliseconds(rates, work, point.sizes)
+  return row
+
+
+def make_point(sizes: Sizes, driver: str = "auto") -> Setup:
+  """Returns the parts of a run with a network and batches of these sizes."""
+  changes = {
+    "stream.tasks": max(sizes.labels // _PER_TASK, 1),
+    "stream.batch_size": sizes.batch,
+    "stream.iterations": _STEPS,
+    "eval.batch_size": sizes.batch,
+    "network.hidden": sizes.hidden,
+    "seeds": sizes.seeds,
+  }
+  config = load("splitmnist.py", tuple(changes.items()))
+  # As many of every label as give each task a batch.
+  images = max(_IMAGES, sizes.labels * -(-sizes.batch // _PER_TASK))
+  return make(config, noise("mnist", images, sizes.batch, sizes.labels), driver)
+
+
+def _name(driver: str) -> str:
+  return OURS if driver == "auto" else f"{OURS}, {driver}"
+
+
+def _ours(setup: Setup, work: str) -> Rate:
+  seeds = len(setup.seeds)
+  if work == "training":
+    return lasting(training.ours(setup, _STEPS), seeds * _STEPS, _SECONDS)
+  images = setup.config.eval.batch_size
+  return lasting(inference.ours(setup, 1), seeds * images, _SECONDS)
+
+
+def _peers(python: str, setup: Setup, work: str, until: ExitStack) -> dict[str, Rate]:
+  found, _ = peer.start(python, setup, work, 1, until, forms=("shared",))
+  for one in found.values():
+    one.last(_SECONDS)
+  return dict(found)
+
+
+def _milliseconds(rates: Rates, work: str, sizes: Sizes) -> Row:
+  """Returns {name: spread} of the time of a batch, of each form's fastest way."""
+  amount = sizes.seeds * (sizes.batch if work == "inference" else 1)
+  return {
+    form: spread([1e3 * amount / rate for rate in rates[name]])
+    for form, name in strictest(rates).items()
+  }

@@ -1,0 +1,130 @@
+"""Times the energies of all labels: ours, the plain form's, and the peer's."""
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from ml_collections import ConfigDict
+
+from ebmjax.networks import Normalise
+from ebmjax.networks.gates import normalise
+from ebmjax.runtime import scan
+from ebmjax.runtime.sharding import ONE_DEVICE
+from ebmjax.runtime.trainer import Setup
+from ebmjax.tools.bench import peer
+from ebmjax.tools.bench.cases import Inference, make_inference
+from ebmjax.tools.bench.measuring import (
+  OURS,
+  Rate,
+  Row,
+  interleave,
+  make_row,
+  make_time_row,
+)
+from ebmjax.types import PyTree
+
+Energies = Callable[[PyTree, Array], Array]  # (state, x [B, ...]) -> [B, C]
+
+
+def measure(case: Inference, peer_python: str | None, rounds: int) -> Row:
+  """Returns the case's rates in images per second, and the ratios of its rounds."""
+  setup = make_inference(case)
+  if case.rival == "sbc":
+    other = make_inference(case, "sbc")
+    pair = {"ebm": ours(setup, case.blocks), "sbc": ours(other, case.rival_blocks)}
+    return make_time_row(case.name, interleave(pair, rounds))
+  with ExitStack() as until:
+    runners, failed = {OURS: ours(setup, case.blocks)}, list[str]()
+    for form in peer.FORMS["ebm"]:
+      runners[f"plain_{form}"] = plain(setup, case.rival_blocks, form)
+    if peer_python:
+      others, failed = peer.start(
+        peer_python, setup, "inference", case.rival_blocks, until
+      )
+      runners |= others
+    return make_row(case.name, interleave(runners, rounds), failed)
+
+
+def ours(setup: Setup, blocks: int) -> Rate:
+  """Returns a function that infers labels as an evaluation does, and its rate."""
+  learner = setup.learner
+  return _timed(setup, blocks, learner.energies, learner.prepare)
+
+
+def plain(setup: Setup, blocks: int, form: str) -> Rate:
+  """Returns the same of the plain form, one label at a time."""
+  energies = make_plain_energies(setup.config.network, form)
+  return _timed(setup, blocks, energies, lambda state: state)
+
+
+def make_plain_energies(network: ConfigDict, form: str) -> Energies:
+  """Returns energies(state, x [B, P]) -> [B, C] of a gated MLP, label by label.
+
+  Every label goes through whole layers, switched-off units included. `shared` leaves
+  the first layer's product outside the loop over labels, `pass_per_label` does not.
+  """
+
+  def energies(state: PyTree, x: Array) -> Array:
+    layers = [state.params[f"layers_{i}"] for i in range(network.gated_layers)]
+    head, x = state.params["head"], Normalise()(x)
+    shared = _dense(layers[0], x)
+
+    def of_label(factors: Array) -> Array:
+      a = shared
+      if form == "pass_per_label":
+        # Tied to the label, or the compiler would take the product out of the loop.
+        inner, factors = lax.optimization_barrier((x, factors))
+        a = _dense(layers[0], inner)
+      h = jax.nn.relu(a * factors[:1])
+      for i, layer in enumerate(layers[1:], 1):
+        h = jax.nn.relu(_dense(layer, h) * factors[i : i + 1])
+      return _dense(head, h)[:, 0]
+
+    return lax.map(of_label, _factors(network, state)).T
+
+  return energies
+
+
+def _factors(network: ConfigDict, state: PyTree) -> Array:
+  """Returns [C, layers, F]: what each label multiplies the units of each layer by."""
+  if network.embedding == "mask":
+    return state.model_state["fixed"]["label_gate"]["masks"].swapaxes(0, 1)
+  gate = normalise(state.params["label_gate"]["embedding"], network.gate)
+  factors = gate + 1 if network.skip else gate
+  return jnp.stack([factors] * network.gated_layers, axis=1)
+
+
+def _dense(layer: PyTree, x: Array) -> Array:
+  return x @ layer["kernel"] + layer["bias"][None, :]
+
+
+def _timed(
+  setup: Setup, blocks: int, energies: Energies, prepare: Callable[[PyTree], PyTree]
+) -> Rate:
+  """Returns a function that infers the labels of blocks of images for every seed.
+
+  Its rate counts images, each once for every seed.
+  """
+  size = setup.config.eval.batch_size
+  x = setup.test_images.x[: blocks * size].reshape(
+    blocks, size, *setup.test_images.x.shape[1:]
+  )
+  states = scan.make_init(setup.learner, setup.driver)(setup.tables.key)
+
+  def one(state: PyTree, x: Array) -> Array:
+    ready = prepare(state)
+    return lax.map(lambda block: jnp.argmin(energies(ready, block), axis=1), x)
+
+  run = scan.over_seeds(one, setup.driver, ONE_DEVICE)
+  predict = jax.jit(run, compiler_options=setup.options)
+  predict(states, x).block_until_ready()  # compiles
+
+  def rate() -> float:
+    begun = time.perf_counter()
+    predict(states, x).block_until_ready()
+    return len(setup.seeds) * blocks * size / (time.perf_counter() - begun)
+
+  return rate

@@ -1,0 +1,151 @@
+"""PyTorch processes that take their turn on request (launch/torch_peer)."""
+
+import importlib.util
+import math
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from ebmjax.errors import UserError
+from ebmjax.networks import caches_features
+from ebmjax.runtime.trainer import Setup
+from ebmjax.tools.bench.measuring import CHANNELS_LAST, COMPILED, EAGER
+
+_ROOT = Path(__file__).parents[3]
+# How a PyTorch user may write it: the released code's way, and the lean one. For a
+# classifier, which takes no label, the two are the same.
+FORMS = {"ebm": ("pass_per_label", "shared"), "sbc": ("shared",)}
+RUNS = {EAGER: "eager", COMPILED: "compiled"}
+VARIABLE = "EBMJAX_TORCH_PYTHON"
+
+
+class CompileError(Exception):
+  """The peer could not compile its step."""
+
+
+class Peer:
+  """A process that makes `steps` PyTorch steps a call and returns their rate.
+
+  The rate is counted in steps of training or in images of inference, by `work`.
+  """
+
+  def __init__(self, python: str, flags: dict[str, str], steps: int) -> None:
+    given = [f"--{name}={value}" for name, value in flags.items()]
+    self._process = subprocess.Popen(
+      [python, "-m", "launch.torch_peer", *given],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE,
+      text=True,
+      cwd=_ROOT,
+    )
+    self._steps = steps
+    self._in_images = flags["work"] == "inference"
+    self._batch = int(flags["batch"])
+    state, *details = self._ask(None).split()  # it says when it is ready
+    if state == "failed":
+      self.close()
+      raise CompileError(" ".join(details))
+
+  def __call__(self) -> float:
+    seconds = float(self._ask(f"{self._steps}\n"))
+    return self._steps * (self._batch if self._in_images else 1) / seconds
+
+  def last(self, seconds: float) -> None:
+    """Makes later calls last about so long, after one call to find how many steps."""
+    each = float(self._ask(f"{self._steps}\n")) / self._steps
+    self._steps = max(1, round(seconds / each))
+
+  def close(self) -> None:
+    """Ends the process."""
+    self._process.kill()
+    self._process.communicate()
+
+  def _ask(self, line: str | None) -> str:
+    assert self._process.stdin is not None and self._process.stdout is not None
+    if line:
+      self._process.stdin.write(line)
+      self._process.stdin.flush()
+    answer = self._process.stdout.readline().strip()
+    if not answer:
+      self.close()
+      raise UserError(
+        "the peer ended without an answer; --peer must name a Python that has torch."
+      )
+    return answer
+
+
+def find_python(named: str) -> str:
+  """Returns the interpreter of --peer=PYTHON; `torch` looks for one that has torch."""
+  python = os.environ.get(VARIABLE) if named == "torch" else named
+  if python:
+    if shutil.which(python) is None:
+      raise UserError(f"{python} is no program; --peer must name a Python with torch.")
+    return python
+  if importlib.util.find_spec("torch"):
+    return sys.executable
+  raise UserError(
+    f"--peer=torch finds no PyTorch: this Python has none, and {VARIABLE} is unset; "
+    "set it to a Python that has torch, or give that Python as --peer=PYTHON."
+  )
+
+
+def start(
+  python: str,
+  setup: Setup,
+  work: str,
+  steps: int,
+  until: ExitStack,
+  forms: tuple[str, ...] | None = None,
+) -> tuple[dict[str, Peer], list[str]]:
+  """Returns the peers of a setup by name, alive as long as `until` is open.
+
+  Every form is there eager and compiled, and, where images come in, in both of
+  PyTorch's memory formats. The names of those that cannot be compiled come second.
+  """
+  flags = describe(setup, work)
+  formats = {"": "contiguous"}
+  if flags["trunk"] != "none":
+    formats[CHANNELS_LAST] = "channels_last"
+  peers: dict[str, Peer] = {}
+  failed: list[str] = []
+  for form in forms or FORMS[setup.config.network.name]:
+    for ending, memory_format in formats.items():
+      for how, run in RUNS.items():
+        own = {"form": form, "memory-format": memory_format, "run": run}
+        name = form + ending + how
+        try:
+          peer = Peer(python, flags | own, steps)
+        except CompileError as error:
+          print(f"ebmjax: PyTorch cannot compile {name}: {error}", file=sys.stderr)
+          failed.append(name)
+          continue
+        until.callback(peer.close)
+        peers[name] = peer
+  return peers, failed
+
+
+def describe(setup: Setup, work: str) -> dict[str, str]:
+  """Returns the flags that tell the peer a setup's network and sizes.
+
+  `work` is training or inference.
+  """
+  config, network = setup.config, setup.config.network
+  classes = setup.stream.classes[0]  # [T, C]
+  has_trunk = network.trunk != "none" and not caches_features(network)
+  in_row = math.prod(setup.train_images.x.shape[1:])
+  values = {
+    "work": work,
+    "network": network.name,
+    "trunk": network.trunk if has_trunk else "none",
+    "gate": "mask" if network.embedding == "mask" else network.gate,
+    "batch": config.stream.batch_size if work == "training" else config.eval.batch_size,
+    "inputs": 1024 if has_trunk else in_row,
+    "hidden": network.hidden,
+    "classes": classes.shape[1],
+    "per-task": int(classes[0].sum()),
+    "layers": network.gated_layers,
+  }
+  return {name: str(value) for name, value in values.items()}

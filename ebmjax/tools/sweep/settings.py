@@ -1,0 +1,191 @@
+"""The settings of a sweep: which keys differ, and the configuration of each."""
+
+import hashlib
+import itertools
+import json
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ml_collections import ConfigDict
+
+from ebmjax.config import flat_keys, loading, lookup
+from ebmjax.effects import without_effect
+from ebmjax.errors import ConfigError
+
+Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
+
+# Keys that are no settings to choose among, and the flag that sets them.
+RESERVED = {"seed": "--seeds", "seeds": "--seeds", "data.validation": "--validation"}
+LONGEST = 100  # characters of a folder's name
+
+
+class Setting(NamedTuple):
+  """One point of a sweep, before it is run."""
+
+  name: str  # of its folder
+  flags: tuple[str, ...]  # what a command line changes: "--config.method.strength=10"
+  values: dict[str, Any]  # every key of the sweep -> its value here
+  config: ConfigDict
+
+
+def make(
+  chosen: str, grids: Sequence[str], lists: Sequence[str], rest: Sequence[str]
+) -> list[Setting]:
+  """Returns the settings, every one of them a valid configuration.
+
+  Grids ("config.a=1,2") multiply each other and the list; a list has joint assignments
+  ("config.a=1 config.b=2") or names of files with one in a line. `rest` are changes of
+  keys common to all.
+  """
+  axes = [[point for text in lists for point in _listed(text)]] if lists else []
+  axes += [_grid(text) for text in grids]
+  if not axes:
+    raise ConfigError(
+      "there is nothing to sweep; give --grid config.KEY=VALUE,VALUE or --list "
+      '"config.KEY=VALUE config.KEY=VALUE".'
+    )
+  keys = _distinct_keys(axes)
+  common = ["sweep", f"--config={chosen}", *rest]
+  settings = []
+  for points in itertools.product(*axes):
+    changes = {key: value for point in points for key, value in point.items()}
+    flags = tuple(f"--config.{key}={value}" for key, value in changes.items())
+    config, _ = loading.parse([*common, *flags])
+    values = {key: lookup(config, key) for key in keys}
+    settings.append(Setting(_folder_name(values), flags, values, config))
+  _check(settings)
+  return settings
+
+
+def with_key(settings: Iterable[Setting], key: str, value: Any) -> list[Setting]:
+  """Returns the settings, every one with config.key=value; all are valid again."""
+  from ebmjax.config.validation import resolve
+
+  changed = []
+  for setting in settings:
+    config = setting.config.copy_and_resolve_references()
+    config.update_from_flattened_dict({key: value})
+    resolve(config)
+    changed.append(setting._replace(config=config))
+  return changed
+
+
+def told(values: dict[str, Any]) -> str:
+  """Returns "strength=10, learning_rate=0.001"."""
+  return ", ".join(
+    f"{name}={written(value)}"
+    for name, value in zip(short_names(values), values.values(), strict=True)
+  )
+
+
+def written(value: Any) -> str:
+  """Returns a value as people write it: 1e-05, 100, sbc."""
+  if isinstance(value, float) and float(f"{value:g}") == value:
+    return f"{value:g}"
+  return str(value)
+
+
+def short_names(keys: Iterable[str]) -> list[str]:
+  """Returns the last part of each key, or the whole of it where two share that."""
+  keys = list(keys)
+  tails = [key.rsplit(".", 1)[-1] for key in keys]
+  return [
+    tail if tails.count(tail) == 1 else key
+    for key, tail in zip(keys, tails, strict=True)
+  ]
+
+
+def _grid(text: str) -> list[Assignments]:
+  """Returns the points of "config.a=1,2"; commas within brackets separate nothing."""
+  key, values = _assignment(text, "--grid")
+  points = re.split(r",(?![^(\[]*[)\]])", values)
+  if not all(point.strip() for point in points):
+    raise ConfigError(
+      f"--grid {text} has an empty value; give one or more, separated by commas."
+    )
+  return [{key: point.strip()} for point in points]
+
+
+def _listed(text: str) -> list[Assignments]:
+  """Returns the one point that is written, or those of the file that is named."""
+  lines = [text]
+  path = Path(text).expanduser()
+  if "=" not in text or path.is_file():
+    try:
+      lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+      raise ConfigError(
+        f"--list {text} is neither a file that can be read nor a setting such as "
+        '"config.KEY=VALUE config.KEY=VALUE".'
+      ) from error
+  points = [_joint(line) for line in lines if line.split("#")[0].strip()]
+  if not points:
+    raise ConfigError(f"--list {text} has no settings; write one in each line.")
+  return points
+
+
+def _joint(line: str) -> Assignments:
+  try:
+    parts = shlex.split(line, comments=True)
+  except ValueError as error:
+    raise ConfigError(f"--list {line} cannot be read: {error}.") from error
+  pairs = [_assignment(part, "--list") for part in parts]
+  if len(dict(pairs)) < len(pairs):
+    raise ConfigError(f"--list {line} sets a key twice; set it once.")
+  return dict(pairs)
+
+
+def _assignment(text: str, flag: str) -> tuple[str, str]:
+  """Returns the key, without "config.", and what is written after the sign."""
+  key, equals, value = text.partition("=")
+  key = key.strip().lstrip("-").removeprefix("config.")
+  if not equals or not key:
+    raise ConfigError(f"{flag} {text} is not of the form config.KEY=VALUE.")
+  if key in RESERVED:
+    raise ConfigError(
+      f"{flag} {text}: config.{key} is no setting to choose among; use {RESERVED[key]}."
+    )
+  return key, value
+
+
+def _distinct_keys(axes: list[list[Assignments]]) -> list[str]:
+  """Returns the keys of all axes, in order; none may stand in two."""
+  keys: list[str] = []
+  for axis in axes:
+    own = list(dict.fromkeys(key for point in axis for key in point))
+    for key in own:
+      if key in keys:
+        raise ConfigError(
+          f"config.{key} is swept twice; put its values into one --grid or --list."
+        )
+    keys += own
+  return keys
+
+
+def _check(settings: list[Setting]) -> None:
+  """Raises where a setting is not valid, or the same run as another."""
+  from ebmjax.config.validation import resolve  # later: --help should not wait for JAX
+
+  first: dict[str, Setting] = {}
+  for setting in settings:
+    keys, unread = flat_keys(resolve(setting.config)), without_effect(setting.config)
+    read = {key: value for key, value in keys.items() if key not in unread}
+    run = json.dumps(read, sort_keys=True, default=str)
+    if run in first:
+      raise ConfigError(
+        f"two settings are the same run, {told(first[run].values)} and "
+        f"{told(setting.values)}; give it once."
+      )
+    first[run] = setting
+
+
+def _folder_name(values: dict[str, Any]) -> str:
+  """Returns "learning_rate=0.001,strength=10", whatever the order of the keys."""
+  full = told(dict(sorted(values.items()))).replace(", ", ",")
+  name = re.sub(r"[^\w.+=,-]", "_", full)
+  if name == full and len(name) <= LONGEST:
+    return name
+  return f"{name[:LONGEST]}-{hashlib.sha256(full.encode()).hexdigest()[:8]}"

@@ -1,0 +1,72 @@
+"""What a sweep has found, as csv, as JSON and as a table to read."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from ebmjax.tools.sweep.settings import short_names, told, written
+
+# values, workdir, status (finished, diverged, failed, busy), reason; of a finished one
+# also mean, sem, n, per_seed, seeds, seconds.
+Row = dict[str, Any]
+SCORES = ("mean", "sem", "n", "per_seed", "seconds")
+
+
+def best_of(rows: Sequence[Row]) -> Row | None:
+  """Returns the finished row of the highest mean, the first of equals, or None."""
+  finished = [row for row in rows if row["status"] == "finished"]
+  return max(finished, key=lambda row: row["mean"], default=None)
+
+
+def score(row: Row) -> str:
+  """Returns "45.12 +- 0.10 (n=3)"."""
+  sem = "" if row["sem"] is None else f" +- {row['sem']:.2f}"
+  return f"{row['mean']:.2f}{sem} (n={row['n']})"
+
+
+def line_of(row: Row) -> str:
+  """Returns what is said of a setting when its turn is over."""
+  start = told(row["values"])
+  if row["status"] == "busy":
+    return f"{start}: passed over, another process is running it."
+  if row["status"] != "finished":
+    return f"{start}: {row['status']}: {row['reason']}"
+  return f"{start}: {score(row)} % validation accuracy, {row['seconds']:.0f} s"
+
+
+def table(rows: Sequence[Row]) -> str:
+  """Returns the rows, the highest validation accuracy first, the best with a star."""
+  best = best_of(rows)
+  finished = [row for row in rows if row["status"] == "finished"]
+  finished.sort(key=lambda row: -row["mean"])
+  others = [row for row in rows if row["status"] != "finished"]
+  keys = short_names(rows[0]["values"])
+  lines = [("", *keys, "validation accuracy (%)", "seconds")]
+  for row in [*finished, *others]:
+    done = row["status"] == "finished"
+    found = (score(row), f"{row['seconds']:.1f}") if done else (row["status"], "")
+    star = "*" if row is best else ""
+    lines.append((star, *map(written, row["values"].values()), *found))
+  widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+  return "\n".join(
+    "  ".join(
+      cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+    ).rstrip()
+    for line in lines
+  )
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+  """Returns a line a setting: its keys, its score, and what became of it."""
+  buffer = io.StringIO()
+  writer = csv.writer(buffer, lineterminator="\n")
+  keys, best = list(rows[0]["values"]), best_of(rows)
+  writer.writerow([*keys, *SCORES, "best", "status", "reason", "workdir"])
+  for row in rows:
+    scores = {name: row.get(name) for name in SCORES}
+    scores["per_seed"] = " ".join(map(str, row.get("per_seed", [])))
+    mark = "best" if row is best else ""
+    end = (mark, row["status"], row["reason"], row["workdir"])
+    writer.writerow([*row["values"].values(), *scores.values(), *end])
+  return buffer.getvalue()
