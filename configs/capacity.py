@@ -30,47 +30,29 @@ drawn on the device whenever they are needed and never stored. CIFAR-10 is downl
 or read from config.data.dir. `:smoke` shrinks any of them.
 """
 
-from ml_collections import ConfigDict
+from ebmjax.config.experiments import Experiment
 
-from ebmjax.config import default
-from ebmjax.config import variants as base
-
-
-def _hidden(units: int) -> base.Variant:
-  return lambda config: config.network.update({"hidden": units})
-
-
-def _cifar10(config: ConfigDict) -> None:
-  config.data.update({"name": "cifar10", "images": 0})
-  config.network.hidden = 256
-
-
-def _smoke(config: ConfigDict) -> None:
-  base.VARIANTS["smoke"](config)
-  config.stream.tasks = 1
-  if config.data.images:
-    config.data.images = 500
-
-
-# In the order of application. The variant without boundaries is left out: one task has
-# none.
-_OWN: dict[str, base.Variant] = {
-  "medium": _hidden(1024),
-  "large": _hidden(4096),
-  "cifar10": _cifar10,
-  "sbc": base.VARIANTS["sbc"],
-  "joint_pairs": base.VARIANTS["joint_pairs"],
-  "contrastive": base.VARIANTS["contrastive"],
-  "smoke": _smoke,
-}
-
-
-def get_config(variants: str | None = None) -> ConfigDict:
-  """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = default()
-  config.data.update({"name": "noise", "images": 10_000, "memorise": True})
-  config.stream.update({"tasks": 1, "iterations": 100_000})
-  config.network.update({"trunk": "flat", "label_rows": 1000, "hidden": 512})
-  config.eval.update({"at_task_ends": False, "batch_size": 1000})  # once, at the end
-  config.checkpoint.every = 10_000
-  return base.apply_variants(config, variants, _OWN)
+EXPERIMENT = Experiment(
+  "capacity",
+  {
+    "data": {"name": "noise", "images": 10_000, "memorise": True},
+    "stream": {"name": "split", "tasks": 1, "iterations": 100_000},
+    "network": {"name": "ebm_capacity", "label_rows": 1000, "hidden": 512},
+    "eval": {"at_task_ends": False, "batch_size": 1000},  # once, at the end
+    "checkpoint": {"every": 10_000},
+  },
+  variants={
+    "medium": {"network.hidden": 1024},
+    "large": {"network.hidden": 4096},
+    "cifar10": {"data.name": "cifar10", "data.images": 0, "network.hidden": 256},
+    "smoke": lambda settings: {
+      "stream.tasks": 1,
+      "data.images": min(500, settings["data.images"]),
+    },
+  },
+  # The variant without boundaries is left out: one task has none.
+  shared=("sbc", "joint_pairs", "contrastive", "smoke"),
+  with_methods=False,
+  exclusive=[("medium", "large", "cifar10")],
+)
+get_config = EXPERIMENT.config

@@ -32,92 +32,31 @@ read from config.data.dir. `:smoke` shrinks any of them. `:gss_greedy,sbc,source
 authors' ResNet and stream, `:dgr` and `:pgma` are for a GPU.
 """
 
-from ml_collections import ConfigDict
-
-from ebmjax.config import default
-from ebmjax.config import variants as base
-from ebmjax.errors import ConfigError
-
-
-def _conditioning(**changes: str) -> base.Variant:
-  return lambda config: config.network.update(changes)
-
+from ebmjax.config.experiments import Experiment
 
 # The rows of the paper's label-conditioning table. It writes out the softmax rows only,
 # with `y * y.shape[-1]` after the softmax. The L2 norm is taken to have that line, too:
 # without it the row is 16 points worse (BENCHMARKS.md, note 14).
-_CONDITIONING: dict[str, base.Variant] = {
-  "v1": _conditioning(position="v1"),
-  "v2": _conditioning(position="v2"),
-  "v3": _conditioning(position="v3"),
-  "end": _conditioning(gate="none"),
-  "end_norm2": _conditioning(gate="l2_scaled"),
-  "end_fix": _conditioning(gate="none", embedding="fixed"),
-  "end_fix_norm2": _conditioning(gate="l2_scaled", embedding="fixed"),
-  "end_fix_softmax": _conditioning(embedding="fixed"),
+_CONDITIONING = {
+  "v1": {"network.position": "v1"},
+  "v2": {"network.position": "v2"},
+  "v3": {"network.position": "v3"},
+  "end": {"network.gate": "none"},
+  "end_norm2": {"network.gate": "l2_scaled"},
+  "end_fix": {"network.gate": "none", "network.embedding": "fixed"},
+  "end_fix_norm2": {"network.gate": "l2_scaled", "network.embedding": "fixed"},
+  "end_fix_softmax": {"network.embedding": "fixed"},
 }
 
-
-def get_config(variants: str | None = None) -> ConfigDict:
-  """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = default()
-  config.data.update({"name": "cifar10", "augment": "crop_and_flip"})
-  config.stream.update({"name": "split", "tasks": 5, "epochs_per_task": 50})
-  config.network.update({"trunk": "conv4", "gate": "softmax", "skip": False})
-  config.runner.chunk = 20
-  own = base.method_variants(_METHODS, _PERIODIC, _CONTRASTIVE)
-  own |= _CONDITIONING | {"source": _source}
-  base.apply_variants(config, variants, base.with_variants(own))
-  if config.method.name == "er" and config.network.name == "ebm":
-    config.method.replay_weights = "mean"  # as in the released code
-  return config
-
-
-# The paper does not publish its own strengths: those of van de Ven et al. (2021) for
-# EWC, Online EWC and SI; of Zeno et al. for BGD. The budget is the paper's. PGMA's
-# authors published settings for MNIST alone: of its own keys theirs, but for longer
-# codes. DGR's generator is CIFAR-100's.
-_METHODS: base.Settings = {
-  "ewc": {"strength": 10.0, "fisher": "expected", "fisher_samples": 1000},
-  "online_ewc": {"strength": 10.0, "fisher": "expected", "fisher_samples": 1000},
-  "si": {"strength": 1.0},
-  "lwf": {},
-  "mas": {"strength": 0.001},
-  "bgd": {"std_init": 0.015, "step_size": 10.0},
-  "er": {"budget": 1000},
-  "gss_greedy": {"budget": 1000, "repeats": 10},
-  "icarl": {"budget": 2000},
-  "dgr": {"generator_hidden": 2000},
-  "pgma": {
-    **{"generator": "conv", "generator_hidden": 1000, "latent": 64},
-    **{"repeats": 2, "strength": 0.01},
+EXPERIMENT = Experiment(
+  "cifar10",
+  {
+    "data": {"name": "cifar10", "augment": "crop_and_flip"},
+    "stream": {"name": "split", "tasks": 5, "iterations": 2000, "epochs_per_task": 50},
+    "network": {"name": "ebm_conv4", "gate": "softmax", "skip": False},
+    "runner": {"chunk": 20},
   },
-}
-
-# The expectation over labels costs ten gradients a row: too dear at every step. The
-# square of the mean gradient of 128 images is about 128 times smaller than the mean of
-# their squares, so its strength is as much larger. SI's is van de Ven's (2022).
-_PERIODIC: base.Settings = {
-  "online_ewc": {"fisher": "batch", "strength": 1280.0},
-  "si": {"strength": 10.0},
-}
-
-# The paper's own runs: the released code's Fisher information. The paper does not say
-# the strengths: those that split MNIST chose; none was searched for here.
-_CONTRASTIVE: base.Settings = {
-  "ewc": {"strength": 1e4, "fisher": "batch", "fisher_samples": 0},
-  "online_ewc": {"strength": 3e4, "decay": 0.8, "fisher": "batch", "fisher_samples": 0},
-  "si": {"strength": 100.0},
-}
-
-
-def _source(config: ConfigDict) -> None:
-  """The setting that a baseline's published figure comes from: 10,000 images a task."""
-  if config.method.name != "gss_greedy":
-    raise ConfigError(
-      "the variant source is for gss_greedy here; give both or neither."
-    )
-  config.stream.update({"iterations": 1000, "batch_size": 10, "epochs_per_task": 1})
-  config.network.trunk = "resnet18"
-  config.optimiser.update({"name": "sgd", "learning_rate": 0.01})
-  config.data.update({"augment": "none", "mean": (0.0,) * 3, "std": (1.0,) * 3})
+  variants=_CONDITIONING,
+  exclusive=[tuple(_CONDITIONING)],
+)
+get_config = EXPERIMENT.config

@@ -35,65 +35,17 @@ The paper's seeds: --config.seeds=10 with boundaries, 5 without. `:smoke` shrink
 them to seconds; its score means nothing.
 """
 
-from ml_collections import ConfigDict
+from ebmjax.config.experiments import Experiment
 
-from ebmjax.config import default
-from ebmjax.config import variants as base
-
-
-def get_config(variants: str | None = None) -> ConfigDict:
-  """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = default()
-  config.stream.update({"name": "permuted", "tasks": 10})
-  config.network.hidden = 1000
-  own = base.method_variants(_METHODS) | {"source": _source}
-  base.apply_variants(config, variants, base.with_variants(own))
-  if config.method.name == "er" and config.network.name == "ebm":
-    config.method.replay_weights = "mean"  # as in the released code
-  if config.stream.setting == "boundary_free":
+EXPERIMENT = Experiment(
+  "permmnist",
+  {
+    "stream": {"name": "permuted", "tasks": 10, "iterations": 2000},
+    "network": {"name": "ebm", "hidden": 1000},
+  },
+  variants={
     # 100,000 images times 100 labels through two gated layers: once is enough.
-    config.eval.at_task_ends = False
-  return config
-
-
-# From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL, DGR), Hsu et
-# al. (MAS), Zeno et al. (BGD), Aljundi et al. (GSS), Pham et al. (CTN), van de Ven et
-# al. 2020 (BI-R, for a hundred permutations), Hu et al. (PGMA, for split MNIST) and the
-# paper (ER).
-_METHODS: base.Settings = {
-  "ewc": {"strength": 1.0},
-  "online_ewc": {"strength": 5.0},
-  "si": {"strength": 0.1},
-  # The published figure is from before the code summed over classes.
-  "lwf": {"distillation": "mean"},
-  "mas": {"strength": 0.003},
-  "bgd": {"std_init": 0.02},
-  "er": {"budget": 1000},
-  "gss_greedy": {"budget": 300, "repeats": 3},
-  "icarl": {"budget": 2000},
-  "ctn": {"budget": 500, "strength": 100.0, "temperature": 5.0, "repeats": 2},
-  "dgr": {"generator_hidden": 1000},
-  "bir": {"generator_hidden": 1000, "gate_off": 0.8},
-  "pgma": {"generator_hidden": 1000, "latent": 32, "repeats": 2, "strength": 0.01},
-}
-
-
-def _source(config: ConfigDict) -> None:
-  """The setting that a baseline's published figure comes from."""
-  if config.method.name == "gss_greedy":
-    base.one_pass(config)
-    config.stream.update({"scenario": "domain", "first_permutation": "identity"})
-    return
-  if config.method.name == "ctn":
-    base.one_pass(config)
-    config.stream.update({"scenario": "task", "tasks": 20})
-    config.stream.first_permutation = "random"
-    config.network.hidden = 256
-    config.optimiser.learning_rate = 0.03
-    config.method.budget = 1000  # fifty a task
-    return
-  if config.method.name == "bgd":
-    base.zeno(config)
-    config.stream.first_permutation = "identity"
-  ten_epochs = config.method.name in ("mas", "bgd")
-  config.stream.iterations = 4690 if ten_epochs else 5000
+    "boundary_free": {"eval.at_task_ends": False},
+  },
+)
+get_config = EXPERIMENT.config

@@ -12,23 +12,24 @@ CPU core, beside other work, it took 2 h 9 min. The published weights (an npz fi
 PyTorch's layout) can be used in place of these.
 """
 
-from ml_collections import ConfigDict
+from ebmjax.config.experiments import Experiment
 
-from ebmjax.config import default
-from ebmjax.config import variants as base
-
-
-def get_config(variants: str | None = None) -> ConfigDict:
-  """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = default()
-  config.objective = "ce"
-  config.data.update({"name": "cifar10", "augment": "mirror_crop_and_flip"})
-  config.data.std = (0.2470, 0.2435, 0.2616)
-  config.stream.update({"name": "split", "tasks": 1, "iterations": 39_000})
-  config.network.update({"name": "sbc", "trunk": "conv5", "conv": "finetune"})
-  config.network.hidden = 2000
-  config.eval.every = 3_900
-  config.runner.chunk = 30
-  base.apply_variants(config, variants, {"smoke": base.VARIANTS["smoke"]})
-  config.stream.tasks = 1
-  return config
+EXPERIMENT = Experiment(
+  "pretrain_cifar10",
+  {
+    "objective": "ce",
+    "data": {
+      "name": "cifar10",
+      "augment": "mirror_crop_and_flip",
+      "std": (0.2470, 0.2435, 0.2616),
+    },
+    "stream": {"name": "split", "tasks": 1, "iterations": 39_000},
+    "network": {"name": "sbc_conv5", "backbone_mode": "finetune", "hidden": 2000},
+    "eval": {"every": 3_900},
+    "runner": {"chunk": 30},
+  },
+  variants={"smoke": {"stream.tasks": 1}},
+  shared=("smoke",),
+  with_methods=False,
+)
+get_config = EXPERIMENT.config

@@ -34,96 +34,13 @@ Time: about a quarter of a minute a seed on two CPU cores, with a generator (`dg
 its score means nothing.
 """
 
-from ml_collections import ConfigDict
+from ebmjax.config.experiments import Experiment
 
-from ebmjax.config import default
-from ebmjax.config import variants as base
-
-
-def get_config(variants: str | None = None) -> ConfigDict:
-  """Returns the configuration; `variants` is what follows the file name's colon."""
-  config = default()
-  config.stream.update({"name": "split", "tasks": 5})
-  config.network.hidden = 400
-  own = base.method_variants(_METHODS, _PERIODIC, _CONTRASTIVE)
-  own |= {"source": _source, "hsu": _hsu}
-  base.apply_variants(config, variants, base.with_variants(own))
-  if config.method.name == "er" and config.network.name == "ebm":
-    config.method.replay_weights = "mean"  # as in the released code
-  return config
-
-
-# From van de Ven's "Three scenarios" (EWC, Online EWC, SI, LwF, iCaRL, DGR), Hsu et
-# al. (MAS), Zeno et al. (BGD), Aljundi et al. (GSS), van de Ven et al. 2022 (BI-R), Hu
-# et al. (PGMA) and the paper (ER).
-_METHODS: base.Settings = {
-  "ewc": {"strength": 1e8},
-  "online_ewc": {"strength": 1e9, "decay": 0.8},
-  "si": {"strength": 0.5},
-  # The published figure is from before the code summed over classes.
-  "lwf": {"distillation": "mean"},
-  "mas": {"strength": 1.0},
-  "bgd": {"std_init": 0.017},
-  "er": {"budget": 1000},
-  "gss_greedy": {"budget": 300, "repeats": 3},
-  "icarl": {"budget": 2000},
-  "ctn": {"budget": 250, "strength": 100.0, "temperature": 5.0, "repeats": 2},
-  "dgr": {"generator_hidden": 400},
-  "bir": {"generator_hidden": 400, "gate_off": 0.1},
-  "pgma": {"generator_hidden": 1000, "latent": 32, "repeats": 2, "strength": 0.01},
-}
-
-# The paper does not say its own. Online EWC's strength was the best of three on one
-# seed, by test accuracy; SI's is van de Ven's (2022).
-_PERIODIC: base.Settings = {
-  "online_ewc": {"strength": 1e5, "decay": 1.0},
-  "si": {"strength": 10.0},
-}
-
-# The paper's own runs: the released code's Fisher information; the strengths, which the
-# paper does not say, are the best on held-out images (BENCHMARKS.md, note 7).
-_CONTRASTIVE: base.Settings = {
-  "ewc": {"strength": 1e4, "fisher": "batch"},
-  "online_ewc": {"strength": 3e4, "decay": 0.8, "fisher": "batch"},
-  "si": {"strength": 100.0},
-}
-
-
-def _source(config: ConfigDict) -> None:
-  """The setting that a baseline's published figure comes from."""
-  if config.method.name == "gss_greedy":
-    base.one_pass(config)
-    return
-  if config.method.name == "bgd":
-    base.zeno(config)
-    config.stream.iterations = 370  # four epochs
-    return
-  config.optimiser.learning_rate = 1e-3
-  if config.method.name == "pgma":
-    # Five epochs. Deviation: theirs are twenty for the last task.
-    config.stream.update({"iterations": 600, "batch_size": 100})
-    config.network.update({"hidden": 600, "init": "small"})
-    config.optimiser.b1 = 0.5
-    config.method.generator = "conv"
-    return
-  if config.method.name == "mas":
-    config.stream.iterations = 370  # four epochs
-  else:
-    config.stream.class_order = "random"
-
-
-# Of their domain-incremental runs; EWC's are twice theirs, which lack the half.
-_HSU: base.Settings = {
-  "ewc": {"strength": 200.0},
-  "online_ewc": {"strength": 1400.0, "decay": 1.0},
-  "si": {"strength": 3000.0, "path_gradient": "task"},
-  "mas": {"strength": 1e4},
-}
-
-
-def _hsu(config: ConfigDict) -> None:
-  """The setting of Hsu et al. (2018), which `:domain` is compared with."""
-  config.optimiser.learning_rate = 1e-3
-  config.stream.update({"iterations": 370, "class_order": "fixed"})  # four epochs
-  config.data.update({"mean": (0.1,), "std": (0.2752,)})
-  config.method.update(_HSU.get(config.method.name, {}))
+EXPERIMENT = Experiment(
+  "splitmnist",
+  {
+    "stream": {"name": "split", "tasks": 5, "iterations": 2000, "epochs_per_task": 10},
+    "network": {"name": "ebm", "hidden": 400},
+  },
+)
+get_config = EXPERIMENT.config

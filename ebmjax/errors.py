@@ -1,8 +1,19 @@
-"""Errors a user can mend: one sentence with what was found and the remedy."""
+"""Errors that a user can fix: one sentence with what was found and the remedy.
+
+Every command prints the sentence and ends with the error's exit code.
+"""
 
 
 class UserError(Exception):
-  """Base of every error that is printed as one sentence and ends with exit code 1."""
+  """Base of all errors that are printed as one sentence."""
+
+  exit_code = 1
+
+
+class UsageError(UserError):
+  """A command line that cannot be understood: an unknown verb or flag."""
+
+  exit_code = 2
 
 
 class ConfigError(UserError):
@@ -18,7 +29,9 @@ class WorkdirError(UserError):
 
 
 class BusyError(WorkdirError):
-  """A workdir that another process is running in."""
+  """A workdir that another process is running in: try again later."""
+
+  exit_code = 75  # EX_TEMPFAIL of sysexits.h: who started the run can tell it apart
 
 
 class CheckpointError(UserError):

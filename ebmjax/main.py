@@ -4,7 +4,7 @@
                        variants, e.g. configs/splitmnist.py:boundary_free,sbc
   --config.KEY=VALUE   changes one key, e.g. --config.seeds=10
   --workdir=DIR        the run's folder (default: runs/NAME-VARIANTS); the same command
-                       goes on where a run broke off, or shows a finished one
+                       continues an interrupted run, or shows a finished one
   --distributed=auto   whether several processes make up the run: auto (as the
                        environment says), on (as JAX finds out by itself) or off
   --help               this text and all keys; with --config=FILE also what it says
@@ -20,16 +20,17 @@ from pathlib import Path
 
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.runtime import distributed
-from ebmjax.runtime.terminal import piped
+from ebmjax.runtime.terminal import ignore_broken_pipe
 
 
-def main(argv: list[str]) -> int:
-  """Returns the exit code of the command line `argv`, the program's name included."""
+def main(arguments: list[str]) -> int:
+  """Runs the experiment that the command line names and returns the exit code."""
   # Later imports: a mistyped key should not wait for JAX.
   from ebmjax.config import loading
 
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
+  argv = ["ebmjax", *arguments]  # as absl reads it
   try:
     if {"--help", "-help", "-h"} & set(argv):
       print(loading.help_text(__doc__ or "", argv))
@@ -42,16 +43,16 @@ def main(argv: list[str]) -> int:
 
     results = experiment.run(config, workdir, command=loading.command(argv))
   except UserError as error:
-    return distributed.fail(f"ebmjax: {error}", 1)
+    return distributed.fail(f"ebmjax: {error}", error.exit_code)
   except KeyboardInterrupt:
-    sentence = "interrupted; the same command goes on from the last checkpoint."
+    sentence = "interrupted; the same command continues from the last checkpoint."
     return distributed.fail(f"ebmjax: {sentence}", 130)
   except Exception as error:
-    if not distributed.several():
+    if not distributed.is_multiprocess():
       raise
     return distributed.fail(distributed.describe_fault(error), 1)
   distributed.end()
-  if distributed.is_first():
+  if distributed.is_primary():
     print(report.closing_table(results))
     print(f"Results, tables and figures: {workdir}")
   return 0
@@ -68,21 +69,21 @@ def use_compilation_cache() -> None:
 
 
 def require_device() -> None:
-  """Raises ConfigError where JAX cannot start on the platforms it is told to use."""
+  """Refuses platforms in JAX_PLATFORMS on which JAX cannot start."""
   import jax
 
   try:
     jax.devices()
   except (RuntimeError, AssertionError) as error:  # the latter: CUDA without a driver
-    told = os.environ.get("JAX_PLATFORMS", "")
+    asked = os.environ.get("JAX_PLATFORMS", "")
     raise ConfigError(
-      f"JAX finds no device with JAX_PLATFORMS={told!r}; unset it, or set it to cpu."
+      f"JAX finds no device with JAX_PLATFORMS={asked!r}; unset it, or set it to cpu."
     ) from error
 
 
 def cli() -> None:
-  """Entry point of the `ebmjax` command."""
-  sys.exit(piped(lambda: main(sys.argv)))
+  """Runs `python -m ebmjax.main`."""
+  sys.exit(ignore_broken_pipe(lambda: main(sys.argv[1:])))
 
 
 if __name__ == "__main__":

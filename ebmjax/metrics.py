@@ -36,6 +36,24 @@ def average_accuracy(matrix: np.ndarray) -> np.ndarray:
   return matrix[:, -1].mean(axis=-1)
 
 
+def average_incremental_accuracy(matrix: np.ndarray) -> np.ndarray:
+  """Returns [R], the mean over tasks i of the mean accuracy on the tasks up to i.
+
+  Equal to 1/T sum_i 1/i sum_{j<=i} R[i, j].
+  """
+  tasks = matrix.shape[-1]
+  so_far = np.where(np.tri(tasks, dtype=bool), matrix, 0).sum(axis=-1)
+  return (so_far / np.arange(1, tasks + 1)).mean(axis=-1)
+
+
+def learning_accuracy(matrix: np.ndarray) -> np.ndarray:
+  """Returns [R], the mean accuracy on a task right after it was learned.
+
+  Equal to 1/T sum_j R[j, j].
+  """
+  return np.diagonal(matrix, axis1=1, axis2=2).mean(axis=-1)
+
+
 def forgetting(matrix: np.ndarray) -> np.ndarray:
   """Returns [R], how far tasks fell from their best earlier accuracy.
 

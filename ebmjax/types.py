@@ -13,22 +13,31 @@ import numpy as np
 import optax
 from jax import Array
 
-from ebmjax.streams.augmentation import AUGMENTATIONS
-
 PyTree = Any
 
 
 class Dataset(NamedTuple):
-  """A labelled image set on the host, whole and verified."""
+  """A labelled set on the host, whole and verified.
+
+  Images are [N, H, W] or [N, H, W, 3], uint8, or float32 from 0 to 1; rows of features
+  are [N, F] float32; generated images are their numbers, [N, 1] uint32.
+  """
 
   name: str  # "mnist"
   source: str  # a sentence: where the arrays came from, for every output
-  full: bool  # False for the embedded subset
-  train_x: np.ndarray  # [N, H, W] or [N, H, W, 3] uint8; generated: [N, 1] uint32
+  full: bool  # False where it is only a part of the set that its name stands for
+  train_x: np.ndarray  # [N, ...]
   train_y: np.ndarray  # [N] int32
-  test_x: np.ndarray  # [M, H, W] or [M, H, W, 3] uint8; generated: [M, 1] uint32
+  test_x: np.ndarray  # [M, ...]
   test_y: np.ndarray  # [M] int32
   num_classes: int
+  class_names: tuple[str, ...] = ()  # by class; (): its number
+  range: tuple[float, float] = (0.0, 255.0)  # of the pixels as the user has them
+
+  @property
+  def shape(self) -> tuple[int, ...]:
+    """Returns the shape of one image or row."""
+    return self.train_x.shape[1:]
 
 
 class Batch(NamedTuple):
@@ -77,6 +86,12 @@ class Network(NamedTuple):
   task_energies: Callable[[PyTree, PyTree, Array, Array], Array] | None = None
 
 
+def unchanged(key: Array, x: Array) -> Array:
+  """Returns x: the change of images that changes nothing."""
+  del key
+  return x
+
+
 class Problem(NamedTuple):
   """What a method is built over."""
 
@@ -86,7 +101,7 @@ class Problem(NamedTuple):
   row: jax.ShapeDtypeStruct  # one input as batches hold it
   num_tasks: int
   # (key, x [B, ...]) -> x, the random change that batches come with
-  augment: Callable[[Array, Array], Array] = AUGMENTATIONS["none"]
+  augment: Callable[[Array, Array], Array] = unchanged
 
 
 def _as_it_is(state: PyTree) -> PyTree:

@@ -7,7 +7,7 @@
 # XPK builds an image of this repository on BASE_IMAGE (python:3.12) and starts one
 # process a host. GKE tells each of them its place in TPU_WORKER_ID and
 # TPU_WORKER_HOSTNAMES, which JAX reads. A preempted workload is started again up to
-# RESTARTS (10) times and goes on from DIR, which must be on storage that all hosts
+# RESTARTS (10) times and continues from DIR, which must be on storage that all hosts
 # mount: attach it to the cluster with `xpk storage attach` beforehand.
 #
 # xpk takes project and zone from gcloud's configuration. DRY_RUN=1 prints the command.

@@ -7,7 +7,7 @@ Everything after `--` is the command line of ebmjax.main. Each process gets --de
 devices: so many made of the CPU, or so many of this machine's GPUs (by default an equal
 share of those that CUDA_VISIBLE_DEVICES or the driver lists). The first process's
 output is shown; the others' is kept in --logs, or shown when they fail. If a process
-dies, the others are stopped; the same command goes on from the last checkpoint.
+dies, the others are stopped; the same command continues from the last checkpoint.
 """
 
 import argparse
@@ -23,29 +23,37 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ebmjax.config import loading
-from ebmjax.errors import ConfigError, WorkdirError
-from ebmjax.runtime.terminal import Parser, answer, place, whole_number
+from ebmjax.errors import (
+  BusyError,
+  ConfigError,
+  UsageError,
+  UserError,
+  WorkdirError,
+)
+from ebmjax.runtime.terminal import Parser, path_arg, run_cli, whole_number
 
 _PATIENCE = 15.0  # seconds that processes have to end by themselves
 _TAIL = 20  # lines shown of a failed process's output
+# Exit codes of a process that has printed a sentence.
+_EXPLAINED = {kind.exit_code for kind in (UserError, UsageError, BusyError)}
 
 
-def main(argv: Sequence[str]) -> int:
-  """Returns the exit code of the command line `argv`, the program's name included."""
+def main(arguments: Sequence[str]) -> int:
+  """Runs all processes to their end and returns the exit code of the whole."""
 
   def work() -> int:
-    arguments, rest = _parse(list(argv[1:]))
-    gpus = [] if arguments.platform == "cpu" else _gpus()
-    environments = _environments(arguments.processes, arguments.devices, gpus)
+    given, rest = _parse(list(arguments))
+    gpus = [] if given.platform == "cpu" else _gpus()
+    environments = _environments(given.processes, given.devices, gpus)
     with tempfile.TemporaryDirectory() as folder:
-      logs = _make_logs(arguments.logs or Path(folder), arguments.processes)
+      logs = _make_logs(given.logs or Path(folder), given.processes)
       return _Team(environments, rest, logs).run()
 
-  return answer("processes", work)
+  return run_cli("processes", work)
 
 
 class _Team:
-  """The running processes, and what is done when one of them ends."""
+  """Runs the processes, and ends them all when one fails."""
 
   def __init__(
     self, environments: list[dict[str, str]], rest: list[str], logs: list[Path]
@@ -74,24 +82,24 @@ class _Team:
     self._printer.start()
 
   def run(self) -> int:
-    """Returns the exit code of the whole, when all processes have ended."""
+    """Waits until all processes have ended and returns the exit code of the whole."""
     while not self._failed() and any(code is None for code in self._codes()):
       time.sleep(0.05)
     failed = self._failed()
     if not failed:
       self._printer.join()
       return 0
-    told = self._end_the_others()
+    explained = self._end_the_others()
     if self._asked:
       return 128 + self._asked
     first, code = failed[0]
-    if code == 1 and told:  # a sentence of the program's own, already shown
-      return 1
+    if code in _EXPLAINED and explained:
+      return code
     self._explain(first, code)
     return 1
 
   def _print_first(self) -> None:
-    """Passes on what the first process prints, less what Gloo adds to it."""
+    """Prints the first process's output, without the lines of Gloo."""
     output = self._members[0].stdout
     assert output is not None
     for line in output:
@@ -106,21 +114,21 @@ class _Team:
     return [(i, code) for i, code in enumerate(self._codes()) if code]
 
   def _end_the_others(self) -> bool:
-    """Returns whether all ended by themselves with an error of the program's own."""
+    """Ends what still runs; returns whether the first process has explained why."""
     codes = [code for _, code in self._failed()]
     crashed = any(code < 0 for code in codes)
     limit = time.monotonic() + (1.0 if crashed else _PATIENCE)
     while time.monotonic() < limit and None in self._codes():
       time.sleep(0.05)
-    by_themselves = not crashed and self._codes()[0] == 1
+    explained = not crashed and self._codes()[0] in _EXPLAINED
     for member in self._members:
       if member.poll() is None:
         member.kill()
         member.wait()
-    return by_themselves
+    return explained
 
   def _explain(self, process: int, code: int) -> None:
-    """Says which process ended first, and how to go on."""
+    """Prints which process ended first, and how to continue."""
     if process > 0:
       lines = self._logs[process].read_text(errors="replace").splitlines()[-_TAIL:]
       for line in lines:
@@ -129,7 +137,7 @@ class _Team:
     how += "" if code < 0 else f" with exit code {code}"
     print(
       f"processes: process {process} of {len(self._members)} {how}, and the others "
-      "were stopped; the same command goes on from the last checkpoint.",
+      "were stopped; the same command continues from the last checkpoint.",
       file=sys.stderr,
       flush=True,
     )
@@ -223,7 +231,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
   parser.add_argument("--processes", type=whole_number, default=2)
   parser.add_argument("--devices", type=whole_number, help="of each process")
   parser.add_argument("--platform", choices=("auto", "cpu"), default="auto")
-  parser.add_argument("--logs", type=place, help="folder for the others' output")
+  parser.add_argument("--logs", type=path_arg, help="folder for the others' output")
   arguments = parser.parse_args(argv[:cut])
   if not argv[cut + 1 :]:
     parser.error("nothing to run: give ebmjax.main's arguments after `--`")
@@ -231,4 +239,4 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 if __name__ == "__main__":
-  sys.exit(main(sys.argv))
+  sys.exit(main(sys.argv[1:]))

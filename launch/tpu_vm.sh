@@ -7,7 +7,7 @@
 # `install` copies this repository to every worker and makes its .venv; `run` starts one
 # process a worker. With --distributed=on JAX asks the VM's metadata (agent-worker-number
 # and worker-network-endpoints) who the others are. With several workers DIR must be on
-# storage that all of them have mounted. The same `run` goes on where one broke off.
+# storage that all of them have mounted. The same `run` continues an interrupted one.
 #
 # DRY_RUN=1 prints the commands instead. PYTHON names the workers' Python, 3.11 or newer.
 set -euo pipefail

@@ -72,7 +72,7 @@ FAULTS = {
   "scenario": (keys("stream.scenario=tasks"), ["did you mean 'task'?"]),
   "class order": (keys("stream.class_order=radom"), ["did you mean 'random'?"]),
   "first permutation": (
-    keys("stream.first_permutation=identical"),
+    [f"--config={PERMUTED}:smoke", "--config.stream.first_permutation=identical"],
     ["did you mean 'identity'?"],
   ),
   "network": (keys("network.name=ebn"), ["did you mean 'ebm'?"]),
@@ -103,7 +103,7 @@ FAULTS = {
   ),
   "a period that means nothing": (
     keys("method.consolidate_every=5"),
-    ["config.method.consolidate_every=5 means nothing to", "set it to 0."],
+    ["config.method.consolidate_every is a key of online_ewc, si,", "see --help"],
   ),
   "iCaRL on an energy network": (
     keys("method.name=icarl"),
@@ -131,19 +131,19 @@ FAULTS = {
   ),
   "contexts that are not there": (
     keys("method.name=ctn", "network.name=sbc", "objective=ce"),
-    ["'ctn' needs a network with contexts", "set config.network.context"],
+    ["'ctn' needs a network with contexts", "use 'context_mlp'."],
   ),
   "contexts of an energy network": (
     keys("network.context=16"),
-    ["transforms a classifier's features", "'ebm'", "use 'sbc'"],
+    ["config.network.context is a key of context_mlp, not of the chosen"],
   ),
   "CTN on the energy network": (
     [f"--config={SPLIT}:ctn"],
-    ["config.network.context=16 transforms a classifier's features", "use 'sbc'"],
+    ["config.method.name='ctn' has an objective of its own", "use 'ce'."],
   ),
   "contexts of tasks that share their labels": (
     [f"--config={SPLIT}:ctn,sbc,domain"],
-    ["config.network.context=16 tells tasks apart by their labels", "use 'task'"],
+    ["config.network.name='context_mlp' tells tasks apart by their", "use 'task'"],
   ),
   "contexts with another objective": (
     [f"--config={SPLIT}:ctn,sbc,contrastive"],
@@ -154,8 +154,8 @@ FAULTS = {
     ["'ctn' parts each batch in two; set config.stream.batch_size to 2 or more."],
   ),
   "contexts in the features of herding": (
-    [f"--config={SPLIT}:icarl,sbc", "--config.network.context=16"],
-    ["'icarl' needs features that do not depend on the task", "use 0."],
+    [f"--config={SPLIT}:icarl,sbc", "--config.network.name=context_mlp"],
+    ["'icarl' needs features that do not depend on the task", "use 'sbc'."],
   ),
   "contexts with candidates of their own": (
     [f"--config={SPLIT}:ctn,sbc", "--config.negatives=all_of_batch"],
@@ -170,7 +170,7 @@ FAULTS = {
     ["config.method.name='dgr' needs task boundaries", "use 'boundary_aware'."],
   ),
   "feedback to images of colour": (
-    keys("method.name=bir", "data.name=cifar10", "network.trunk=conv4"),
+    keys("method.name=bir", "data.name=cifar10", "network.name=ebm_conv4"),
     ["config.method.name='bir' generates rows", "'fixed_statistics'."],
   ),
   "images of a frozen trunk's features": (
@@ -178,11 +178,11 @@ FAULTS = {
       f"--config={ROOT / 'configs' / 'cifar100.py'}:sbc,fixed",
       *keys("method.name=pgma", "network.pretrained=trunk.npz")[1:],
     ],
-    ["config.method.name='pgma' generates images", "config.network.conv='finetune'."],
+    ["config.method.name='pgma' generates images", "backbone_mode='finetune'."],
   ),
   "more generated weights than features": (
     [f"--config={SPLIT}:pgma,sbc", "--config.network.hidden=79"],
-    ["config.method.adapted=80 is more than the 79 features", "give 79 or less."],
+    ["config.method.num_generated_units=80 is more than the 79 features", "give 79"],
   ),
   "codes of a single image": (
     [f"--config={SPLIT}:pgma,sbc", "--config.stream.batch_size=1"],
@@ -194,15 +194,15 @@ FAULTS = {
   ),
   "a classifier's trunk for energies": (
     [CIFAR10, "--config.network.trunk=resnet18"],
-    ["'resnet18' is a classifier's", "use 'sbc' or config.network.trunk='conv4'."],
+    ["config.network.trunk is unknown"],
   ),
   "a source that CIFAR-10's method does not have": (
     [f"{CIFAR10}:er,sbc,source"],
-    ["the variant source is for gss_greedy here; give both or neither."],
+    ["the variant source has no published setting of er on cifar10; leave it out."],
   ),
   "unknown optimiser": (
     keys("optimiser.name=sdg"),
-    ["did you mean 'sgd'? The choices are adam, sgd."],
+    ["did you mean 'sgd'? The choices are adam, sgd"],
   ),
   "iCaRL with another objective": (
     [f"--config={SPLIT}:icarl,sbc,contrastive"],
@@ -220,14 +220,17 @@ FAULTS = {
     keys("method.name=er", "method.quota=class", "stream.scenario=domain"),
     ["keeps images of each class", "config.method.quota='task'."],
   ),
-  "Fisher recipe": (keys("method.fisher=argmin"), ["did you mean 'argmax'?"]),
+  "Fisher recipe": (
+    keys("method.name=ewc", "method.fisher=argmin"),
+    ["did you mean 'argmax'?"],
+  ),
   "negative strength": (
-    keys("method.strength=-1.0"),
+    keys("method.name=ewc", "method.strength=-1.0"),
     ["config.method.strength=-1.0 is too small; give 0.0 or more."],
   ),
   "decay above one": (
-    keys("method.decay=1.5"),
-    ["config.method.decay=1.5 is out of range"],
+    keys("method.name=online_ewc", "method.decay=1.5"),
+    ["config.method.decay=1.5 is too large; give 1.0 or less."],
   ),
   "joint pairs without re-pairing": (
     keys("objective=joint_pairs", "negatives=one_of_task"),
@@ -243,7 +246,7 @@ FAULTS = {
   ),
   "random order of permuted tasks": (
     [f"--config={PERMUTED}:smoke", "--config.stream.class_order=random"],
-    ["config.stream.class_order='random'", "use 'fixed'."],
+    ["config.stream.class_order is unknown"],
   ),
   "noise that is not memorised": (
     [CAPACITY, "--config.data.memorise=False"],
@@ -263,23 +266,23 @@ FAULTS = {
   ),
   "permuted noise": (
     [CAPACITY, "--config.stream.name=permuted"],
-    ["config.stream.name='permuted' is for grey images", "use 'split'."],
+    ["config.stream.name='permuted' is for stored images", "use 'split'."],
   ),
   "noise in a convolution": (
-    [CAPACITY, "--config.network.trunk=conv4"],
-    ["config.network.trunk='conv4' does not fit", "use flat."],
+    [CAPACITY, "--config.network.name=ebm_conv4"],
+    ["is drawn as rows of numbers", "use 'ebm_capacity'."],
   ),
-  "grey images as a flat row": (
-    keys("network.trunk=flat"),
-    ["config.network.trunk='flat' does not fit", "use none."],
+  "a network that nobody has": (
+    keys("network.name=my_module"),
+    ["config.network.name='my_module' is unknown", "package.module:SPEC."],
   ),
   "a gate where there is another": (
     [CAPACITY, "--config.network.gate=softmax"],
-    ["in the place of config.network.gate='softmax'; leave the gate's keys"],
+    ["config.network.gate is a key of ebm, ebm_conv4, ebm_conv5,", "not of"],
   ),
-  "table of labels without flat": (
-    keys("network.label_rows=20"),
-    ["config.network.label_rows=20 is for config.network.trunk='flat'", "use 0."],
+  "a network that cannot be imported": (
+    keys("network.name=no.such_module:SPEC"),
+    ["'no.such_module:SPEC' cannot be imported", "check the path"],
   ),
   "table of labels shorter than the classes": (
     [CAPACITY, "--config.network.label_rows=9"],
@@ -327,7 +330,22 @@ FAULTS = {
     ["config.optimiser.learning_rate=0.0 is out of range", "between 0 and 10."],
   ),
   "learning rate nan": (keys("optimiser.learning_rate=nan"), ["is out of range"]),
-  "momentum 1": (keys("optimiser.b1=1"), ["config.optimiser.b1=1.0 is out of range"]),
+  "momentum 1": (
+    keys("optimiser.b1=1"),
+    ["config.optimiser.b1=1.0 is out of range; give less than 1."],
+  ),
+  "a key of another method": (
+    [f"--config={SPLIT}:lwf,smoke", "--config.method.strength=3"],
+    ["config.method.strength is a key of ewc, online_ewc, si,", "see --help"],
+  ),
+  "a spec of another kind": (
+    keys("method.name=ebmjax.networks.mlp:EBM"),
+    ["is of type NetworkSpec, not MethodSpec; give the import path of a MethodSpec."],
+  ),
+  "a module without that name": (
+    keys("method.name=ebmjax.methods.si:NO"),
+    ["ebmjax.methods.si has no NO; give package.module:NAME."],
+  ),
   "unknown variant": (
     [f"--config={SPLIT}:boundry_free"],
     ["unknown variant 'boundry_free'; did you mean 'boundary_free'? The choices are"],

@@ -15,8 +15,8 @@ from ebmjax import data
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
 from ebmjax.runtime import memory, scan
-from ebmjax.runtime.plan import Stop
-from ebmjax.runtime.trainer import Machine, make_setup
+from ebmjax.runtime.plan import Milestone
+from ebmjax.runtime.trainer import Trainer, make_run_spec
 from tests.helpers import SPLIT, make_config, write_idx
 
 # name: variants, driver, seeds, devices, devices of a batch
@@ -36,17 +36,17 @@ def run(base: Path, variants: str, driver: str, **changes: Any) -> dict[str, Any
   """Returns the leaves of the states, losses and counts after 12 steps of task 1."""
   chosen = f"{SPLIT}:smoke{variants}"
   config = resolve(make_config(chosen, base / "data", **changes))
-  setup = make_setup(config, data.load(config.data), driver)
-  machine = Machine(setup)
-  losses = [machine.train(chunk) for chunk in scan.chunks(setup.stream, 0, 12, 5)]
+  spec = make_run_spec(config, data.load(config.data), driver)
+  machine = Trainer(spec)
+  losses = [machine.train(chunk) for chunk in scan.chunks(spec.stream, 0, 12, 5)]
   machine.consolidate(0)
-  found = machine.evaluate(Stop(12, 0, ends_task=True, evaluate=True))
+  found = machine.evaluate(Milestone(12, 0, ends_task=True, evaluate=True))
   saved = machine.saved()
   machine.load(saved)  # as after a restart
   leaves = jax.tree.leaves(machine.saved())
-  about = setup.layout.describe() | {"told": str(setup.layout)}
+  about = spec.sharding.describe() | {"told": str(spec.sharding)}
   return {
-    "about": json.dumps(about | memory.describe(setup)),
+    "about": json.dumps(about | memory.describe(spec)),
     "loss": np.concatenate(losses, axis=1),
     **found._asdict(),
     **{f"leaf{i:03d}": np.asarray(leaf) for i, leaf in enumerate(leaves)},

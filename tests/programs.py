@@ -1,6 +1,6 @@
 """A run's compiled functions as programs of any platform, without its device.
 
-Arguments are shapes, so nothing is computed but what a setup itself needs.
+Arguments are shapes, so nothing is computed but what a run spec itself needs.
 """
 
 from functools import partial
@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ebmjax.config import loading
+from ebmjax.config import loading, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.data import DATASETS
-from ebmjax.networks.cifar100 import NormTrunk, save_trunk
+from ebmjax.networks.cifar100 import NormTrunk, trunk_file
 from ebmjax.runtime import evaluation, scan
-from ebmjax.runtime.trainer import Setup, make_setup, make_view
+from ebmjax.runtime.trainer import RunSpec, batch_view, make_run_spec
 from ebmjax.types import Dataset
 from tests.helpers import ROOT
 
@@ -35,34 +35,35 @@ def write_trunk(path: Path) -> Path:
   """Returns the file, now with the weights of a trunk that was never trained."""
   image = jax.ShapeDtypeStruct((1, 32, 32, 3), jnp.float32)
   shapes = jax.eval_shape(NormTrunk().init, jax.random.key(0), image)
-  save_trunk(path, jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), shapes))
+  ones = jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), shapes)
+  path.write_bytes(trunk_file(ones))
   return path
 
 
-def setup_of(chosen: str, driver: str, **changes: Any) -> Setup:
+def spec_of(chosen: str, driver: str, **changes: Any) -> RunSpec:
   """Returns the parts of configs/FILE[:variants] on noise; `a__b=1` sets config.a.b."""
   config = loading.load(str(ROOT / "configs" / chosen))
   given = {name.replace("__", "."): value for name, value in changes.items()}
-  config.update_from_flattened_dict(given)
-  return make_setup(resolve(config), noise(config.data.name), driver)
+  config = with_settings(config, given)
+  return make_run_spec(resolve(config), noise(config.data.name), driver)
 
 
 def trace(
-  setup: Setup, *, only_train: bool = False, device: Any = None
+  spec: RunSpec, *, only_train: bool = False, device: Any = None
 ) -> dict[str, Any]:
   """Returns the traced functions by name: train, evaluate and, if any, consolidate.
 
   A `device` may be one that is not there, of a described topology.
   """
-  learner, driver = setup.learner, setup.driver
+  learner, driver = spec.learner, spec.driver
   shapes = partial(_shapes, device)
-  states = shapes(jax.eval_shape(scan.make_init(learner, driver), setup.tables.key))
-  tables, train, test = shapes((setup.tables, setup.train_images, setup.test_images))
-  size, block = setup.config.runner.chunk, setup.config.eval.batch_size
-  steps = min(size, setup.stream.rows.shape[1])
-  chunk = shapes(next(scan.chunks(setup.stream, 0, steps, size)))
-  task, candidates = shapes((np.int32(0), setup.stream.classes[0, 0]))
-  view = make_view(setup.config)
+  states = shapes(jax.eval_shape(scan.make_init(learner, driver), spec.tables.key))
+  tables, train, test = shapes((spec.tables, spec.train_images, spec.test_images))
+  size, block = spec.config.runner.chunk, spec.config.eval.batch_size
+  steps = min(size, spec.stream.rows.shape[1])
+  chunk = shapes(next(scan.chunks(spec.stream, 0, steps, size)))
+  task, candidates = shapes((np.int32(0), spec.stream.classes[0, 0]))
+  view = batch_view(spec.config)
   train_chunk: Any = scan.make_train(learner, view, driver)
   evaluate: Any = evaluation.make_evaluate(learner, driver, block)
   consolidate: Any = scan.make_consolidate(learner, view, driver)

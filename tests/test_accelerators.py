@@ -59,11 +59,11 @@ def as_on_an_accelerator():
     yield
 
 
-def setup_of(chosen: str, trunk: Path, **changes: Any) -> Any:
+def spec_of(chosen: str, trunk: Path, **changes: Any) -> Any:
   if chosen.startswith("cifar100"):
     changes["network__pretrained"] = str(trunk)
   driver = scan.choose_driver("auto", jax.default_backend())
-  return programs.setup_of(chosen, driver, **SMALL, **changes)
+  return programs.spec_of(chosen, driver, **SMALL, **changes)
 
 
 def lower(traced: Any, platform: str) -> Program:
@@ -81,9 +81,9 @@ class Case(NamedTuple):
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request, trunk, as_on_an_accelerator) -> Case:
-  setup = setup_of(request.param, trunk)
-  assert setup.driver == "vmap"
-  traced = programs.trace(setup)
+  spec = spec_of(request.param, trunk)
+  assert spec.driver == "vmap"
+  traced = programs.trace(spec)
   consolidates = any(name in request.param for name in ("icarl", "si,"))
   assert ("consolidate" in traced) is consolidates
   lowered = {
@@ -122,8 +122,8 @@ def test_convolutions_are_native(trunk, as_on_an_accelerator):
   """The program of `auto` is that of `native`, and not that of the CPU's form."""
 
   def train(form: str) -> str:
-    setup = setup_of("cifar10.py:smoke", trunk, network__conv_form=form)
-    return lower(programs.trace(setup, only_train=True)["train"], "cuda").text
+    spec = spec_of("cifar10.py:smoke", trunk, network__conv_form=form)
+    return lower(programs.trace(spec, only_train=True)["train"], "cuda").text
 
   native, blocked = train("native"), train("blocked")
   assert train("auto") == native != blocked
@@ -176,8 +176,6 @@ def test_the_tpu_compiler_takes_it(chosen, trunk, as_on_an_accelerator):
   from jax.experimental import topologies
 
   here = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2")
-  for traced in programs.trace(
-    setup_of(chosen, trunk), device=here.devices[0]
-  ).values():
+  for traced in programs.trace(spec_of(chosen, trunk), device=here.devices[0]).values():
     compiled = traced.lower(lowering_platforms=("tpu",)).compile()
     assert compiled.memory_analysis().argument_size_in_bytes > 0

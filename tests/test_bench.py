@@ -67,7 +67,7 @@ class FakePeer:
 
 def measure_with_fake(monkeypatch, case):
   """Returns the row of `case`, ours being at six steps a second."""
-  monkeypatch.setattr(training, "ours", lambda setup, steps: lambda: 6.0)
+  monkeypatch.setattr(training, "ours", lambda spec, steps: lambda: 6.0)
   monkeypatch.setattr(peer, "Peer", FakePeer)
   row = training.measure(case, "python", rounds=3)
   assert FakePeer.open == 0  # all were closed
@@ -139,17 +139,21 @@ def test_rounds_take_turns():
     ("permmnist.py", "ebm none l2 inputs=1024 classes=100 per-task=10 layers=1"),
     ("cifar10.py", "ebm conv4 softmax inputs=1024 classes=10 per-task=2 layers=1"),
     ("cifar100.py", "ebm conv5 mask inputs=1024 classes=100 per-task=10 layers=2"),
-    ("cifar100.py:fixed,sbc", "sbc none mask inputs=1024 classes=100 per-task=10"),
+    ("cifar100.py:fixed,sbc", "sbc none l2 inputs=1024 classes=100 per-task=10"),
   ],
 )
 def test_the_peer_is_told_the_network(config, expected):
-  """Cached features come in as rows: the peer then has no trunk."""
-  setup = cases.make_training(TINY._replace(config=config))
-  flags = peer.describe(setup, "training")
+  """Cached features come in as rows: the peer then has no trunk.
+
+  A conv4 has no hidden layer of another size, and a classifier no gate.
+  """
+  spec = cases.make_training(TINY._replace(config=config))
+  flags = peer.describe(spec, "training")
   network, trunk, gate, *sizes = expected.split()
   assert (flags["network"], flags["trunk"], flags["gate"]) == (network, trunk, gate)
   assert all(flags[name] == value for name, value in (s.split("=") for s in sizes))
-  assert (flags["batch"], flags["hidden"]) == ("16", "8")
+  own = {"ebm_conv4": "1024"}.get(spec.config.network.name, "8")
+  assert (flags["batch"], flags["hidden"]) == ("16", own)
 
 
 def test_a_peer_without_an_answer_is_told():
@@ -236,22 +240,30 @@ def test_quick_is_a_tenth_and_says_so(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-  ("argument", "sentence"),
+  ("argument", "code", "sentence"),
   [
-    ("--only=ImageNet", "no case has 'ImageNet' in its name; the names are EBM split"),
-    ("--only=Curve, 10 labels", "in its name; the names are EBM split"),
-    ("--rounds=0", "'0' is no whole number of 1 or more"),
-    ("--sections=speed", "'speed' is no section; choose from training, inference"),
-    (f"--show={__file__}", "does not hold figures of the benchmark"),
-    ("--out=/dev/null/x.json", "x.json cannot be written (Not a directory); give"),
-    ("--out=/nonesuch/x.json", "x.json cannot be written (No such file or"),
-    (f"--out={__file__}", "is there already; give another file with --out, or remove"),
-    ("--out=.", ". is there already"),
+    (
+      "--only=ImageNet",
+      1,
+      "no case has 'ImageNet' in its name; the names are EBM split",
+    ),
+    ("--only=Curve, 10 labels", 1, "in its name; the names are EBM split"),
+    ("--rounds=0", 2, "'0' is no whole number of 1 or more"),
+    ("--sections=speed", 2, "'speed' is no section; choose from training, inference"),
+    (f"--show={__file__}", 1, "does not hold figures of the benchmark"),
+    ("--out=/dev/null/x.json", 1, "x.json cannot be written (Not a directory); give"),
+    ("--out=/nonesuch/x.json", 1, "x.json cannot be written (No such file or"),
+    (
+      f"--out={__file__}",
+      1,
+      "is there already; give another file with --out, or remove",
+    ),
+    ("--out=.", 1, ". is there already"),
   ],
 )
-def test_what_cannot_be_measured_is_told(argument, sentence, capsys):
+def test_what_cannot_be_measured_is_told(argument, code, sentence, capsys):
   """Before the first case is measured."""
-  assert command.main([argument]) == 1
+  assert command.main([argument]) == code
   (line,) = capsys.readouterr().err.splitlines()
   assert line.startswith("ebmjax: ") and sentence in line
   assert "Curve" not in line.partition("the names are")[2]

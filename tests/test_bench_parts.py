@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 from ebmjax.tools.bench import (
   cases,
   curves,
@@ -32,9 +32,9 @@ def test_seeds_are_swept_with_every_driver(monkeypatch):
   """Every seed makes as many steps in a round, however many seeds there are."""
   asked = []
 
-  def ours(setup, steps):
-    asked.append((len(setup.seeds), setup.driver, steps))
-    return lambda: 100.0 + len(setup.seeds)
+  def ours(spec, steps):
+    asked.append((len(spec.seeds), spec.driver, steps))
+    return lambda: 100.0 + len(spec.seeds)
 
   monkeypatch.setattr(training, "ours", ours)
   row = sweep.measure(TINY._replace(steps=40), rounds=1)
@@ -82,8 +82,8 @@ def test_a_loop_of_unknown_length_is_not_counted_as_one():
 
 
 def test_a_step_s_products_are_forward_and_backward():
-  setup = cases.make_training(TINY._replace(config="splitmnist.py:sbc"))
-  found = flops.step_products(setup)
+  spec = cases.make_training(TINY._replace(config="splitmnist.py:sbc"))
+  found = flops.step_products(spec)
   layers = [(784, 8), (8, 8), (8, 10)]
   forward = sum(2 * 16 * a * b for a, b in layers)
   no_gradient = 2 * 16 * 784 * 8  # of the images
@@ -120,7 +120,7 @@ def test_curves_are_measured_and_drawn(monkeypatch):
   drawn = figure.draw(rows)
   assert all(axes.get_xscale() == axes.get_yscale() == "log" for axes in drawn.axes)
   assert [len(axes.lines) for axes in drawn.axes] == [2, 2, 2, 4]
-  assert drawing.png(drawn)[1:4] == b"PNG" and b"<svg" in drawing.svg(drawn)
+  assert plotting.png(drawn)[1:4] == b"PNG" and b"<svg" in plotting.svg(drawn)
 
 
 def test_a_time_is_of_a_batch_of_all_seeds():
@@ -135,9 +135,9 @@ def test_a_time_is_of_a_batch_of_all_seeds():
 
 @pytest.mark.parametrize("sizes", [{"labels": 300}, {"labels": 1000}, {"batch": 2048}])
 def test_every_task_of_a_point_has_a_batch(sizes):
-  setup = curves.make_point(curves.Sizes(hidden=4)._replace(**sizes))
-  rows = setup.stream.train_rows[0] >= 0
-  assert rows.sum(axis=1).min() >= setup.config.stream.batch_size
+  spec = curves.make_point(curves.Sizes(hidden=4)._replace(**sizes))
+  rows = spec.stream.train_rows[0] >= 0
+  assert rows.sum(axis=1).min() >= spec.config.stream.batch_size
 
 
 def test_every_point_leaves_the_base_in_one_size_at_most():

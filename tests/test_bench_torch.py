@@ -49,8 +49,8 @@ def test_inference_has_a_ratio_for_every_form():
 @pytest.mark.parametrize("work", ["training", "inference"])
 def test_compiled_steps_are_made_or_said_to_fail(work, monkeypatch):
   monkeypatch.setattr(peer, "RUNS", {measuring.COMPILED: "compiled"})
-  setup = cases.make_training(cases.Training("tiny", "permmnist.py", 1, SMALL))
+  spec = cases.make_training(cases.Training("tiny", "permmnist.py", 1, SMALL))
   with ExitStack() as until:
-    found, failed = peer.start(PYTHON, setup, work, 1, until, forms=("shared",))
+    found, failed = peer.start(PYTHON, spec, work, 1, until, forms=("shared",))
     assert [*found, *failed] == ["shared+compiled"]
     assert all(one() > 0 for one in found.values())

@@ -11,7 +11,6 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.config import default
 from ebmjax.methods._gradient import all_energies
 from ebmjax.methods.bir import Dreams, bir, dream, generator_losses, with_feedback
 from ebmjax.methods.lwf import Old
@@ -33,17 +32,24 @@ FEEDBACK = Feedback(PIXELS, HIDDEN, LATENT, CLASSES, gate_off=0.5)
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
+def plain_network() -> Network:
+  return networks.make("sbc", input_shape=(PIXELS,), num_classes=CLASSES, hidden=5)
+
+
 @cache  # the same functions again: nothing is compiled twice
 def make(dtype: Any = jnp.uint8) -> tuple[Learner, Network]:
-  config = default()
-  config.network.update({"name": "sbc", "hidden": 5})
-  config.method.update({"generator_hidden": HIDDEN, "latent": LATENT, "gate_off": 0.5})
-  config.method.temperature = TEMPERATURE
-  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  network = plain_network()
   row = jax.ShapeDtypeStruct((PIXELS,), dtype)
   objective = objectives.make("ce", "all_seen")
   problem = Problem(network, objective, optax.sgd(0.1), row, 2)
-  return bir(problem, config.method), with_feedback(network, FEEDBACK, row)
+  learner = bir(
+    problem,
+    temperature=TEMPERATURE,
+    generator_hidden=HIDDEN,
+    latent=LATENT,
+    gate_off=0.5,
+  )
+  return learner, with_feedback(network, FEEDBACK, row)
 
 
 def first(learner: Learner) -> Any:
@@ -250,10 +256,7 @@ def test_the_network_starts_from_the_run_s_own_key():
   learner, network = make()
   params, _ = network.init(jax.random.key(0))
   chex.assert_trees_all_close(first(learner).params, params, rtol=1e-6)
-  config = default().network
-  config.update({"name": "sbc", "hidden": 5})
-  alone = networks.make(config, input_shape=(PIXELS,), num_classes=CLASSES)
-  own, _ = alone.init(jax.random.key(0))
+  own, _ = plain_network().init(jax.random.key(0))
   chex.assert_trees_all_close(params["network"], own, rtol=1e-6)
 
 

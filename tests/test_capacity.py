@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from ebmjax import data, experiment, main
-from ebmjax.paper import printed
+from ebmjax.paper.commands import cell_for
 from ebmjax.paper.figures import capacity as curves
 from ebmjax.report import plots
-from launch import capacity
+from ebmjax.tools import capacity
 from tests.helpers import ROOT, FullDisk, make_config, read_results
 
 CONFIG = str(ROOT / "configs" / "capacity.py")
@@ -31,7 +31,7 @@ def no_extras(monkeypatch):
 
 
 def command(folder: Path, *arguments: str) -> int:
-  return capacity.main(["capacity", f"--workdir={folder}", *arguments, *TINY])
+  return capacity.main([f"--out={folder}", *arguments, *TINY])
 
 
 def read_points(folder: Path) -> list[dict[str, Any]]:
@@ -85,20 +85,20 @@ def test_an_accuracy_is_that_of_the_run(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-  ("arguments", "told"),
+  ("arguments", "told", "code"),
   [
-    (["--images", "many"], "--images"),
-    (["--images", "100", "0"], "set config.data.images."),
-    (["--models", "huge"], "huge"),
-    (["--config.stream.iteration=3"], "did you mean config.stream.iterations?"),
-    (["--image", "100"], "'--image' is not known"),
-    (["--config=other.py"], "'--config=other.py' is not known"),
+    (["--images", "many"], "--images", 2),
+    (["--images", "100", "0"], "set config.data.images.", 1),
+    (["--models", "huge"], "huge", 2),
+    (["--config.stream.iteration=3"], "did you mean config.stream.iterations?", 1),
+    (["--image", "100"], "'--image' is not known", 2),
+    (["--config=other.py"], "'--config=other.py' is not known", 2),
   ],
 )
-def test_fault_is_told_in_one_sentence(arguments, told, tmp_path: Path, capsys):
+def test_fault_is_told_in_one_sentence(arguments, told, code, tmp_path: Path, capsys):
   """Before the first run: a mistake at the end of the list would cost hours."""
   folder = tmp_path / "study"
-  assert command(folder, *arguments) == 1
+  assert command(folder, *arguments) == code
   printed = capsys.readouterr()
   (line,) = printed.err.splitlines()
   assert line.startswith("capacity: ") and line.endswith(".")
@@ -114,16 +114,16 @@ def test_tables_that_cannot_be_written_are_told(tmp_path: Path, monkeypatch, cap
   assert command(tmp_path, *arguments) == 1
   assert capsys.readouterr().err.splitlines()[-1] == (
     f"capacity: {tmp_path} cannot be written (No space left on device); make room, and "
-    "the same command goes on from the last checkpoint."
+    "the same command continues from the last checkpoint."
   )
 
 
 def test_help_names_every_flag(capsys):
   with pytest.raises(SystemExit) as caught:
-    capacity.main(["capacity", "--help"])
+    capacity.main(["--help"])
   assert caught.value.code == 0
   out = capsys.readouterr().out
-  for flag in ("--images", "--models", "--networks", "--workdir", "--config.KEY=VALUE"):
+  for flag in ("--images", "--models", "--networks", "--out", "--config.KEY=VALUE"):
     assert flag in out
 
 
@@ -196,6 +196,6 @@ def test_a_stored_set_is_learned_by_heart(variants, tmp_path: Path):
 @pytest.mark.parametrize("change", [{"memorise": True}, {"images": 100}])
 def test_the_paper_s_figures_are_for_real_labels_and_all_images(change, tmp_path: Path):
   config = make_config(str(ROOT / "configs" / "splitmnist.py"), tmp_path)
-  assert printed.lookup(config.to_dict()) is not None
+  assert cell_for(config.to_dict()) is not None
   config.data.update(change)
-  assert printed.lookup(config.to_dict()) is None
+  assert cell_for(config.to_dict()) is None

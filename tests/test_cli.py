@@ -6,10 +6,10 @@ from pathlib import Path
 import jax
 import pytest
 
-from ebmjax import combinations, data, main
-from ebmjax.config import default, loading, validation
-from ebmjax.errors import ConfigError
-from launch import capacity, sweep
+from ebmjax import data, main
+from ebmjax.config import loading
+from ebmjax.tools import capacity
+from ebmjax.tools.sweep import __main__ as sweep
 from tests.faults import FAULTS, SMOKE
 from tests.helpers import (
   command,
@@ -50,7 +50,7 @@ def test_a_platform_that_is_not_there_is_told(error, monkeypatch, capsys):
     ("sweep", sweep.main, [SMOKE, "--grid=config.network.hidden=8,9"]),
     ("capacity", capacity.main, []),
   ):
-    assert entry([name, *arguments]) == 1
+    assert entry(arguments) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{name}: JAX finds no device with JAX_PLATFORMS='foo'; ")
 
@@ -62,7 +62,9 @@ def test_fault_is_told_in_one_sentence(
   """Before any data are read, and with the workdir untouched."""
   monkeypatch.setattr(data, "load", None)
   workdir = tmp_path / "run"
-  assert main.main(["ebmjax", *arguments, f"--workdir={workdir}"]) == 1
+  usage = any(not word.startswith(("--config", "--flagfile")) for word in arguments)
+  code = main.main([*arguments, f"--workdir={workdir}"])
+  assert code == (2 if usage else 1)
   printed = capsys.readouterr()
   sentence = sentence_of(printed.err)
   for part in parts:
@@ -74,7 +76,7 @@ def test_fault_is_told_in_one_sentence(
 def test_the_workdir_may_be_in_one_s_home(tmp_path: Path, monkeypatch, capsys):
   monkeypatch.setenv("HOME", str(tmp_path))
   assert loading.parse(["ebmjax", SMOKE, "--workdir=~/x"])[1] == tmp_path / "x"
-  assert main.main(["ebmjax", SMOKE, "--workdir=~nobody_here/x"]) == 1
+  assert main.main([SMOKE, "--workdir=~nobody_here/x"]) == 1
   sentence = sentence_of(capsys.readouterr().err)
   assert sentence == "--workdir=~nobody_here/x is no place here; give another."
 
@@ -110,7 +112,7 @@ def get_config(variants=None):
 def test_broken_configuration_file(content, problem, tmp_path: Path, capsys):
   path = tmp_path / "mine.py"
   path.write_text(content)
-  assert main.main(["ebmjax", f"--config={path}"]) == 1
+  assert main.main([f"--config={path}"]) == 1
   sentence = sentence_of(capsys.readouterr().err)
   assert str(path) in sentence
   assert problem in sentence
@@ -120,33 +122,20 @@ def test_broken_configuration_file(content, problem, tmp_path: Path, capsys):
 def test_none_is_no_value(key, tmp_path: Path, capsys):
   path = tmp_path / "mine.py"
   path.write_text(MISTYPED.replace("stream.iterationz = 3", f"{key} = None"))
-  assert main.main(["ebmjax", f"--config={path}"]) == 1
+  assert main.main([f"--config={path}"]) == 1
   sentence = sentence_of(capsys.readouterr().err)
   assert sentence == f"config.{key}=None is no value; leave it out for its default."
 
 
-def test_a_trunk_of_one_s_own_is_accepted(monkeypatch):
-  monkeypatch.setattr(combinations, "TRUNKS", (*combinations.TRUNKS, "mine"))
-  monkeypatch.setitem(validation.CHOICES, "network.trunk", combinations.TRUNKS)
-  for name in ("mnist", "cifar10"):
-    config = default()
-    config.data.name, config.network.trunk = name, "mine"
-    assert validation.resolve(config).network.trunk == "mine"
-    config.network.trunk = "none" if name == "cifar10" else "conv4"
-    with pytest.raises(ConfigError, match="does not fit the images"):
-      validation.resolve(config)
-
-
 # Faults that only the data reveal: (overrides, parts of the sentence).
 DATA_FAULTS = {
-  "tasks that do not divide the classes": (
-    ["--config.stream.tasks=3"],
-    "config.stream.tasks=3 does not divide the data set's 10 classes; choose a "
-    "divisor.",
+  "more tasks than classes": (
+    ["--config.stream.tasks=11"],
+    "config.stream.tasks=11 exceeds the data set's 10 classes; choose at most 10.",
   ),
   "one class a task": (
     ["--config.stream.tasks=10"],
-    "config.stream.tasks=10 leaves one class in each task, which "
+    "config.stream.tasks=10 leaves one class in a task, which "
     "config.method.name='finetune' with config.negatives='one_of_task' sets against no "
     "other; use fewer tasks.",
   ),
@@ -164,7 +153,7 @@ DATA_FAULTS = {
 def test_fault_that_the_data_reveal(given, told, data_dir, tmp_path: Path, capsys):
   """The workdir stays free for the corrected command."""
   workdir = tmp_path / "run"
-  arguments = ["ebmjax", SMOKE, *overrides(data_dir), f"--workdir={workdir}"]
+  arguments = [SMOKE, *overrides(data_dir), f"--workdir={workdir}"]
   assert main.main(arguments + given) == 1
   assert sentence_of(capsys.readouterr().err) == told
   assert not (workdir / "config.json").exists()
@@ -172,7 +161,7 @@ def test_fault_that_the_data_reveal(given, told, data_dir, tmp_path: Path, capsy
 
 def test_missing_data_dir(tmp_path: Path, capsys):
   missing = tmp_path / "missing"
-  arguments = ["ebmjax", SMOKE, *overrides(missing), f"--workdir={tmp_path / 'run'}"]
+  arguments = [SMOKE, *overrides(missing), f"--workdir={tmp_path / 'run'}"]
   assert main.main(arguments) == 1
   sentence = sentence_of(capsys.readouterr().err)
   assert f"{missing} is not a folder: correct config.data.dir." in sentence
@@ -181,7 +170,7 @@ def test_missing_data_dir(tmp_path: Path, capsys):
 def test_truncated_data_file(data_dir, tmp_path: Path, capsys):
   path = data_dir / "train-images-idx3-ubyte"
   path.write_bytes(path.read_bytes()[:-1])
-  arguments = ["ebmjax", SMOKE, *overrides(data_dir), f"--workdir={tmp_path / 'run'}"]
+  arguments = [SMOKE, *overrides(data_dir), f"--workdir={tmp_path / 'run'}"]
   assert main.main(arguments) == 1
   sentence = sentence_of(capsys.readouterr().err)
   assert f"{path} is truncated" in sentence
@@ -189,7 +178,7 @@ def test_truncated_data_file(data_dir, tmp_path: Path, capsys):
 
 
 def test_help_of_a_missing_file_is_a_fault(capsys):
-  assert main.main(["ebmjax", "--config=nowhere.py", "--help"]) == 1
+  assert main.main(["--config=nowhere.py", "--help"]) == 1
   assert "nowhere.py" in sentence_of(capsys.readouterr().err)
 
 
@@ -200,9 +189,9 @@ def test_interrupt_says_how_to_go_on(monkeypatch, tmp_path: Path, capsys):
     raise KeyboardInterrupt
 
   monkeypatch.setattr(experiment, "run", interrupted)
-  assert main.main(["ebmjax", SMOKE, f"--workdir={tmp_path / 'run'}"]) == 130
+  assert main.main([SMOKE, f"--workdir={tmp_path / 'run'}"]) == 130
   sentence = sentence_of(capsys.readouterr().err)
-  assert sentence == "interrupted; the same command goes on from the last checkpoint."
+  assert sentence == "interrupted; the same command continues from the last checkpoint."
 
 
 @pytest.mark.parametrize(

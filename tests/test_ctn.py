@@ -11,7 +11,6 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.config import default
 from ebmjax.methods._memories import Memory, draw, store
 from ebmjax.methods.ctn import ctn
 from ebmjax.types import Learner, Problem
@@ -23,19 +22,30 @@ RATE, HIDDEN, OUTPUTS = 0.01, 5, 2
 BUDGET = 26  # of two tasks: 3 semantic and 10 episodic rows each
 
 
+STRENGTH, TEMPERATURE, REPEATS, INNER_STEPS, CONTEXT_RATE = 7.0, 1.5, 2, 2, 0.3
+SETTINGS: dict[str, Any] = {
+  "strength": STRENGTH,
+  "temperature": TEMPERATURE,
+  "repeats": REPEATS,
+  "inner_steps": INNER_STEPS,
+  "context_rate": CONTEXT_RATE,
+}
+
+
 @cache  # the same functions again: nothing is compiled twice
-def make(**changes: Any) -> tuple[Learner, Problem, Any]:
-  config = default()
-  config.network.update({"name": "sbc", "hidden": HIDDEN, "context": 3})
-  config.method.update({"budget": BUDGET, "strength": 7.0, "temperature": 1.5})
-  config.method.update({"repeats": 2, "context_rate": 0.3, **changes})
+def make(budget: int = BUDGET) -> tuple[Learner, Problem]:
   network = networks.make(
-    config.network, input_shape=(PIXELS,), num_classes=CLASSES, num_tasks=2
+    "context_mlp",
+    input_shape=(PIXELS,),
+    num_classes=CLASSES,
+    num_tasks=2,
+    hidden=HIDDEN,
+    context=3,
   )
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   objective = objectives.make("ce", "all_seen")
   problem = Problem(network, objective, optax.sgd(RATE), row, 2)
-  return ctn(problem, config.method), problem, config.method
+  return ctn(problem, budget=budget, **SETTINGS), problem
 
 
 def outputs(params: Any, x: Any, y: Any) -> Any:
@@ -60,7 +70,7 @@ def mean_cross_entropy(params: Any, x: Any, y: Any) -> Any:
 
 
 def test_a_label_s_energy_is_its_output_in_its_task_s_context():
-  learner, problem, _ = make()
+  learner, problem = make()
   state = jax.jit(learner.init)(jax.random.key(0))
   x = batch_of(0).x
   energies = learner.energies(state, x)
@@ -74,7 +84,7 @@ def test_a_label_s_energy_is_its_output_in_its_task_s_context():
   assert not np.allclose(energies[:, 0], energies[:, 2])  # the contexts differ
 
 
-def written_out(state: Any, memory: Memory, new: Any, config: Any) -> Any:
+def written_out(state: Any, memory: Memory, new: Any) -> Any:
   """Returns the parameters after a step on task 1, by loops and plain gradients.
 
   And the largest gradient of the context that was met.
@@ -85,11 +95,11 @@ def written_out(state: Any, memory: Memory, new: Any, config: Any) -> Any:
 
   def base_loss(base: Any, context: Any) -> Any:
     params = base | {"context": context}
-    soft = jax.nn.softmax(outputs(params, old_x, old_y) / config.temperature)
+    soft = jax.nn.softmax(outputs(params, old_x, old_y) / TEMPERATURE)
     kept = jnp.mean(targets * (jnp.log(targets) - jnp.log(soft)))
     learned = mean_cross_entropy(params, new.x, new.y)
     replayed = mean_cross_entropy(params, old_x, old_y)
-    return learned + replayed + config.strength * kept
+    return learned + replayed + STRENGTH * kept
 
   def context_loss(context: Any, base: Any) -> Any:
     return mean_cross_entropy(base | {"context": context}, semantic_x, semantic_y)
@@ -97,24 +107,24 @@ def written_out(state: Any, memory: Memory, new: Any, config: Any) -> Any:
   of_base, of_context = jax.jit(jax.grad(base_loss)), jax.jit(jax.grad(context_loss))
   base, largest = dict(state.params), 0.0
   context = base.pop("context")
-  for _ in range(config.repeats):
-    for _ in range(config.inner_steps):
+  for _ in range(REPEATS):
+    for _ in range(INNER_STEPS):
       gradient = of_base(base, context)
       base = jax.tree.map(lambda p, g: p - RATE * g, base, gradient)
     gradient = of_context(context, base)
-    gradient = jax.tree.map(lambda g: g / config.repeats, gradient)
+    gradient = jax.tree.map(lambda g: g / REPEATS, gradient)
     largest = max(
       largest, *(float(jnp.abs(g).max()) for g in jax.tree.leaves(gradient))
     )
     context = jax.tree.map(
-      lambda p, g: p - config.context_rate * jnp.clip(g, -1, 1), context, gradient
+      lambda p, g: p - CONTEXT_RATE * jnp.clip(g, -1, 1), context, gradient
     )
   return base | {"context": context}, largest
 
 
 def test_a_step_is_two_levels_of_descent():
   """With two tasks all ten old rows are drawn, in whatever order."""
-  learner, _, config = make()
+  learner, _ = make()
   state = after_first_task(learner)
   state, _ = jax.jit(learner.step)(state, jax.random.key(3), batch_of(1))
   # Steep enough for the context's gradient to be clipped.
@@ -122,7 +132,7 @@ def test_a_step_is_two_levels_of_descent():
   state = state._replace(params=state.params | {"head": head})
   batch = batch_of(1)._replace(x=batch_of(1).x[::-1], y=batch_of(1).y[::-1])
   memory, new = store(state.own, batch)
-  expected, largest = written_out(state, memory, new, config)
+  expected, largest = written_out(state, memory, new)
   after, _ = jax.jit(learner.step)(state, jax.random.key(4), batch)
   assert largest > 1
   chex.assert_trees_all_close(after.params, expected, rtol=1e-4, atol=1e-5)
@@ -130,7 +140,7 @@ def test_a_step_is_two_levels_of_descent():
 
 
 def test_contexts_of_tasks_to_come_stay_as_they_are():
-  learner, *_ = make()
+  learner, _ = make()
   state = jax.jit(learner.init)(jax.random.key(0))
   after, _ = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
   before, now = (s.params["context"]["embedding"] for s in (state, after))
@@ -140,7 +150,7 @@ def test_contexts_of_tasks_to_come_stay_as_they_are():
 
 def test_what_is_stored_of_a_task():
   """The rules of the memories, played row by row on numbered rows."""
-  learner, *_ = make()
+  learner, _ = make()
   memory = jax.jit(learner.init)(jax.random.key(0)).own
   semantic, episodic, place, late = [0] * 3, [0] * 10, 0, 0
   for number in range(9):
@@ -164,18 +174,18 @@ def test_what_is_stored_of_a_task():
 
 
 def test_the_end_of_a_task_keeps_what_is_said_of_its_rows():
-  learner, _, config = make()
+  learner, _ = make()
   state = after_first_task(learner)
   memory = state.own
   said = outputs(state.params, memory.episodic_x[0], memory.episodic_y[0])
-  soft = jax.nn.softmax(said / config.temperature)
+  soft = jax.nn.softmax(said / TEMPERATURE)
   np.testing.assert_allclose(memory.targets[0], soft, rtol=1e-4)
   assert not memory.targets[1].any()
   assert (int(memory.batches), int(memory.place)) == (0, 0)
 
 
 def test_only_rows_of_earlier_tasks_are_drawn():
-  learner, *_ = make()
+  learner, _ = make()
   memory = jax.jit(learner.init)(jax.random.key(0)).own
   numbers = jnp.arange(20, dtype=jnp.int32).reshape(2, 10)
   memory = memory._replace(episodic_y=numbers)
@@ -188,7 +198,7 @@ def test_only_rows_of_earlier_tasks_are_drawn():
 
 
 def test_no_more_rows_are_drawn_than_the_authors_draw():
-  learner, *_ = make(budget=200)  # 80 episodic rows a task
+  learner, _ = make(budget=200)  # 80 episodic rows a task
   memory = jax.eval_shape(learner.init, jax.random.key(0)).own
   assert memory.episodic_y.shape == (2, 80)
   rows, _ = jax.eval_shape(draw, jax.random.key(5), memory, jnp.int32(1))
@@ -196,15 +206,15 @@ def test_no_more_rows_are_drawn_than_the_authors_draw():
 
 
 def test_a_network_without_contexts_is_refused():
-  _, problem, config = make()
+  _, problem = make()
   plain = problem._replace(network=problem.network._replace(task_energies=None))
   with pytest.raises(ValueError, match="needs a network with contexts"):
-    ctn(plain, config)
+    ctn(plain)
 
 
 def test_a_short_task_ends_all_the_same():
   """A task of one batch: its memories are copies, and all of it stays finite."""
-  learner, *_ = make()
+  learner, _ = make()
   state = after_first_task(learner)
   state, metrics = jax.jit(learner.step)(state, jax.random.key(3), batch_of(1))
   state = learner.consolidate(state, jax.random.key(4), end_of(1))

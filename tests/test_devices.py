@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ebmjax.errors import ConfigError
-from ebmjax.runtime.sharding import make_layout
+from ebmjax.runtime.sharding import make_sharding
 from tests.helpers import ROOT, SPLIT, environment, make_config
 from tests.on_devices import RUNS
 
@@ -136,4 +136,4 @@ def test_wishes_that_cannot_be_met(base, name, parts):
 def test_more_devices_than_there_are(tmp_path: Path):
   config = make_config(f"{SPLIT}:smoke", tmp_path, runner__devices=1000)
   with pytest.raises(ConfigError, match=r"config\.runner\.devices=1000 is too large"):
-    make_layout(config, 1, "map")
+    make_sharding(config, 1, "map")

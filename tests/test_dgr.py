@@ -11,7 +11,6 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.config import default
 from ebmjax.methods._gradient import all_energies
 from ebmjax.methods.buffers import Drawn
 from ebmjax.methods.dgr import Dreamer, dgr, dream
@@ -41,13 +40,12 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 @cache  # the same functions again: nothing is compiled twice
 def make(network_name: str = "sbc", tx: Any = None) -> tuple[Learner, Problem]:
-  config = default()
-  config.network.update({"name": network_name, "hidden": 5})
-  config.method.update({"generator_hidden": HIDDEN, "latent": LATENT})
-  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  network = networks.make(
+    network_name, input_shape=(PIXELS,), num_classes=CLASSES, hidden=5
+  )
   objective = objectives.make("ce", "all_seen")
   problem = Problem(network, objective, tx or optax.sgd(RATE), ROW, 2)
-  return dgr(problem, config.method), problem
+  return dgr(problem, generator_hidden=HIDDEN, latent=LATENT), problem
 
 
 @cache
@@ -128,7 +126,7 @@ def test_the_first_task_is_plain_training():
   learner, problem = make()
   state = jax.jit(learner.init)(jax.random.key(0))
   after, metrics = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
-  plain = finetune(problem, default().method)
+  plain = finetune(problem)
   expected, same = jax.jit(plain.step)(state.solver, jax.random.key(1), batch_of(0))
   chex.assert_trees_all_close(after.solver.params, expected.params, rtol=1e-5)
   np.testing.assert_allclose(metrics["loss"], same["loss"], rtol=1e-5)

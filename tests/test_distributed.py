@@ -16,9 +16,11 @@ import pytest
 
 from ebmjax import data
 from ebmjax.config.validation import resolve
+from ebmjax.errors import BusyError
 from ebmjax.runtime import distributed
 from ebmjax.runtime.checkpoints import Checkpoints
-from ebmjax.runtime.trainer import make_setup
+from ebmjax.runtime.trainer import make_run_spec
+from ebmjax.runtime.workdir import Workdir
 from launch.processes import _free_port
 from tests.helpers import (
   ROOT,
@@ -98,8 +100,8 @@ def kill_second_when(launcher: subprocess.Popen[str], path: Path) -> None:
 def states_of(base: Path, workdir: Path) -> Any:
   """Returns the states of the last checkpoint, as one device reads them."""
   config = resolve(make_config(f"{SPLIT}:smoke", base / "data", **CHANGES))
-  setup = make_setup(config, data.load(config.data), "map")
-  shapes = jax.eval_shape(jax.vmap(setup.learner.init), setup.tables.key)
+  spec = make_run_spec(config, data.load(config.data), "map")
+  shapes = jax.eval_shape(jax.vmap(spec.learner.init), spec.tables.key)
   here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
   like = jax.tree.map(lambda leaf: leaf.update(sharding=here), shapes)
   with Checkpoints(workdir / "checkpoints", keep=2) as keeper:
@@ -135,7 +137,7 @@ def test_killed_worker_and_both_ways_on(base, reference):
   assert launcher.returncode == 1
   assert stderr.splitlines()[-1] == (
     "processes: process 1 of 2 was killed by SIGKILL, and the others were stopped; the "
-    "same command goes on from the last checkpoint."
+    "same command continues from the last checkpoint."
   )
   assert not (workdir / "results.json").exists()
   shutil.copytree(workdir, alone)
@@ -143,7 +145,7 @@ def test_killed_worker_and_both_ways_on(base, reference):
   launcher = launch(base, workdir, devices=2)
   stdout, stderr = launcher.communicate(timeout=LIMIT)
   assert launcher.returncode == 0, stderr
-  step = re.search(r"Going on from the checkpoint of step (\d+)\.", stderr)
+  step = re.search(r"Continuing from the checkpoint of step (\d+)\.", stderr)
   assert step is not None
   assert 8 <= int(step[1]) < 24
   assert stdout.count("Results, tables and figures:") == 1
@@ -161,7 +163,7 @@ def test_killed_worker_and_both_ways_on(base, reference):
     timeout=LIMIT,
   )
   assert done.returncode == 0, done.stderr
-  assert b"Going on from the checkpoint of step " in done.stderr
+  assert b"Continuing from the checkpoint of step " in done.stderr
   assert_same_run(base, alone, reference)
   facts = read_results(alone)["facts"]
   assert facts["placement"] == {"processes": 1, "devices": 1, "batch_devices": 1}
@@ -174,7 +176,7 @@ def test_two_processes_go_on_with_what_one_began(base, reference):
   launcher = launch(base, workdir, devices=2)
   _, stderr = launcher.communicate(timeout=LIMIT)
   assert launcher.returncode == 0, stderr
-  assert "Going on from the checkpoint of step 20." in stderr
+  assert "Continuing from the checkpoint of step 20." in stderr
   assert_same_run(base, workdir, reference)
 
 
@@ -211,6 +213,55 @@ def test_processes_with_other_data_are_refused_once(base):
   assert line.endswith("give all processes the same command and the same data.")
   assert "ebmjax: " not in silent
   assert not (base / "refused" / "config.json").exists()
+
+
+def test_a_busy_folder_is_explained_once(base):
+  """The launcher adds nothing to the sentence, and passes the exit code on."""
+  with Workdir(base / "busy"):
+    launcher = launch(base, base / "busy", devices=1)
+    _, stderr = launcher.communicate(timeout=LIMIT)
+  assert launcher.returncode == BusyError.exit_code
+  lines = [line for line in stderr.splitlines() if line.startswith(("ebmjax", "proc"))]
+  assert len(lines) == 1
+  assert lines[0].startswith("ebmjax: another process is running in ")
+
+
+# The second process stops dead, as a host does that loses its network.
+SILENT = """
+import os, signal, time
+from ebmjax.errors import BusyError
+from ebmjax.runtime import distributed
+distributed._SILENCE = 3.0
+distributed.start()
+distributed.require_same({})
+if not distributed.is_primary():
+  time.sleep(2)
+  os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(60)
+"""
+
+
+def test_a_silent_process_ends_the_run_with_a_sentence(base):
+  address = f"localhost:{_free_port()}"
+  join = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": "2"}
+  first, second = (
+    subprocess.Popen(
+      [sys.executable, "-c", SILENT],
+      env=variables(base) | join | {"JAX_PROCESS_ID": str(index)},
+      stderr=subprocess.PIPE,
+      text=True,
+    )
+    for index in range(2)
+  )
+  try:
+    assert first.communicate(timeout=LIMIT)[1].splitlines()[-1] == (
+      "ebmjax: process 1 of the run has died or cannot be reached, so the run was "
+      "stopped; the same command continues from the last checkpoint."
+    )
+    assert first.returncode == 1
+  finally:
+    second.kill()
+    second.communicate()
 
 
 @pytest.mark.parametrize(
@@ -259,7 +310,7 @@ def test_incomplete_environment(given, told, capsys, monkeypatch):
 
   for name, value in given.items():
     monkeypatch.setenv(name, value)
-  assert main.main(["ebmjax", f"--config={SPLIT}:smoke"]) == 1
+  assert main.main([f"--config={SPLIT}:smoke"]) == 1
   (line,) = capsys.readouterr().err.splitlines()
   assert told in line
 
@@ -267,7 +318,7 @@ def test_incomplete_environment(given, told, capsys, monkeypatch):
 def test_a_run_of_one_process_asks_no_variable(monkeypatch):
   monkeypatch.setenv("JAX_NUM_PROCESSES", "x")
   distributed.start("off")
-  assert not distributed.several()
+  assert not distributed.is_multiprocess()
 
 
 def test_states_differ_between_seeds(base, reference):

@@ -10,7 +10,6 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.config import default
 from ebmjax.methods._replay import REPLAY_WEIGHTS, joint, row_weights
 from ebmjax.methods.buffers import Drawn
 from ebmjax.methods.er import er
@@ -24,18 +23,14 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 def make_problem(
   name: str = "sbc", objective: str = "ce", negatives: str = "all_seen", tx: Any = None
 ) -> Problem:
-  config = default()
-  config.network.update({"name": name, "hidden": 10})
-  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  network = networks.make(name, input_shape=(PIXELS,), num_classes=CLASSES, hidden=10)
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   tx = tx or optax.adam(1e-2)
   return Problem(network, objectives.make(objective, negatives), tx, row, 2)
 
 
 def make(problem: Problem, **changes: Any) -> Learner:
-  config = default().method
-  config.update({"name": "er", "budget": SIZE, **changes})
-  return er(problem, config)
+  return er(problem, **{"budget": SIZE, **changes})
 
 
 def batch_of(task: int, seed: int = 0) -> Batch:
@@ -79,7 +74,7 @@ def surprises(network: Network, state: Any, x: Any, y: Any, seen: int) -> np.nda
 def test_with_nothing_stored_it_is_plain_training(network, objective, negatives, every):
   """Three steps of the first task; without boundaries the first step alone."""
   problem = make_problem(network, objective, negatives)
-  learners = make(problem, consolidate_every=every), finetune(problem, None)
+  learners = make(problem, consolidate_every=every), finetune(problem)
   states = [learner.init(jax.random.key(0)) for learner in learners]
   for i in range(1 if every else 3):
     for j, learner in enumerate(learners):
@@ -151,7 +146,7 @@ def test_replay_keeps_old_classes():
   bright = 40 * jax.nn.one_hot(view.y, PIXELS) * 5
   view = view._replace(x=bright.astype(jnp.uint8))
   right = {}
-  for name, learner in (("er", make(problem)), ("finetune", finetune(problem, None))):
+  for name, learner in (("er", make(problem)), ("finetune", finetune(problem))):
     state, step = learner.init(jax.random.key(0)), jax.jit(learner.step)
     for i in range(120):
       task = i // 60

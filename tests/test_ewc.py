@@ -9,15 +9,15 @@ import numpy as np
 import optax
 import pytest
 
-from ebmjax import networks
-from ebmjax.config import default
 from ebmjax.methods import _quadratic, importance
+from ebmjax.testing.methods import SGD, make_problem
+from ebmjax.testing.tasks import CLASSES, SIZE, batch_at, view_of
 from tests.helpers import assert_same_bits
-from tests.test_methods import CLASSES, PIXELS, SIZE, batch_at, make, view_of
+from tests.trials import make, trial_of
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
-SBC = ("sbc", "ce", "all_seen")
+SBC = ("sbc",)
 STRENGTH, DECAY = 30.0, 0.25
 
 
@@ -37,9 +37,7 @@ def steps(learner: Any, state: Any, numbers: Any, batches: Any) -> Any:
 
 def fisher_by_hand(state: Any, view: Any, kind: str = "argmax") -> Any:
   """Returns the mean Fisher information of a task's 38 images, all in one go."""
-  config = default().network
-  config.update({"name": "sbc", "hidden": 24})
-  network = networks.make(config, input_shape=(PIXELS,), num_classes=CLASSES)
+  network = make_problem(trial_of(("ewc", "sbc")), SGD).network
   total = importance.fisher_sum(
     network, state.params, {}, view.x, view.y, view.valid, view.seen, kind
   )
@@ -159,8 +157,7 @@ def test_without_boundaries_fisher_is_the_mean_over_the_batches_of_a_period():
 def test_strength_0_is_plain_training_to_the_bit(method):
   """Operation by operation: compiling as a whole may change last bits."""
   found = []
-  for name in (method, "finetune"):
-    learner = make((name, *SBC), strength=0.0)
+  for learner in (make((method, *SBC), strength=0.0), make(("finetune", *SBC))):
     state = learner.init(jax.random.key(0))
     for i in range(6):
       batch = batch_at(i) if i < 3 else new_batch(i)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from ebmjax import experiment, main, methods
-from ebmjax.config import default, loading
+from ebmjax.config import default, loading, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.errors import DivergenceError
-from ebmjax.methods.finetune import finetune
+from ebmjax.methods.finetune import FINETUNE, finetune
 from ebmjax.report import plots
 from ebmjax.runtime import divergence
 from tests.helpers import (
@@ -73,7 +73,8 @@ def check_run(workdir: Path, steps: int, classes: int) -> dict[str, Any]:
   """Returns the results of a run of two seeds and two tasks, after checking them."""
   results = read_results(workdir)
   average = results["average_accuracy"]
-  assert average.keys() == {"mean", "sem", "n"}
+  assert average.keys() == {"mean", "sem", "n", "per_seed"}
+  assert average["per_seed"] == results["per_seed"]
   assert average["n"] == 2
   assert 0 <= average["mean"] <= 100
   assert results["seeds"] == [0, 1]
@@ -208,7 +209,7 @@ def test_the_command_leaves_everything_and_learns(
   }
   flags = overrides(data_dir, **{k.replace(".", "__"): v for k, v in changes.items()})
   arguments = [f"--config={SPLIT}:smoke,sbc", *flags, f"--workdir={workdir}"]
-  assert main.main(["ebmjax", *arguments]) == 0
+  assert main.main(arguments) == 0
   results = read_results(workdir)
   assert results["average_accuracy"]["mean"] > 95
   losses = [line["loss"] for line in scalars_of(workdir)]
@@ -252,7 +253,7 @@ def test_divergence_names_the_seed_and_the_step(
   flags = overrides(data_dir, seed=3, seeds=2)
   arguments = [f"--config={SPLIT}:smoke", *flags, f"--workdir={workdir}"]
   for _ in range(2):
-    assert main.main(["ebmjax", *arguments]) == 1
+    assert main.main(arguments) == 1
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith(
       "ebmjax: the loss of finetune with seed 4 is not finite at step 16; lower "
@@ -283,7 +284,7 @@ def test_a_run_whose_energies_are_infinite_fails(data_dir, tmp_path, monkeypatch
     learner = finetune(*parts)
     return learner._replace(energies=lambda *asked: np.inf * learner.energies(*asked))
 
-  monkeypatch.setitem(methods.METHODS, "finetune", poisoned)
+  monkeypatch.setitem(methods.METHODS, "finetune", FINETUNE._replace(make=poisoned))
   with pytest.raises(DivergenceError, match="an energy of finetune with seed 0"):
     experiment.run(make_config(f"{SPLIT}:smoke", data_dir), tmp_path)
   assert not (tmp_path / "results.json").exists()
@@ -303,7 +304,7 @@ def poison_loss(monkeypatch, seed: int, step: int) -> None:
 
     return learner._replace(step=stepped)
 
-  monkeypatch.setitem(methods.METHODS, "finetune", poisoned)
+  monkeypatch.setitem(methods.METHODS, "finetune", FINETUNE._replace(make=poisoned))
 
 
 @pytest.mark.parametrize(
@@ -315,8 +316,7 @@ def poison_loss(monkeypatch, seed: int, step: int) -> None:
   ],
 )
 def test_what_to_lower_is_what_the_method_has(method, keys):
-  config = default()
-  config.method.name = method
+  config = with_settings(default(), {"method.name": method})
   told = divergence.what_diverges(config)
   assert [part.split(" ")[0] for part in told.split(" or ")] == [
     f"config.{key}" for key in keys

@@ -12,7 +12,7 @@ from ebmjax import experiment
 from ebmjax.config import loading
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk
+from ebmjax.networks.cifar100 import NormTrunk, load_trunk, trunk_file
 from ebmjax.report import plots
 from ebmjax.runtime.trainer import make_learner
 from ebmjax.tools import export
@@ -45,7 +45,7 @@ def data_dir(tmp_path_factory):
       arrays[f"y_{part}"] = np.arange(count) % classes
     np.savez(folder / f"{name}.npz", **arrays)
   trunk = jax.jit(NormTrunk().init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
-  save_trunk(folder / "trunk.npz", trunk)
+  (folder / "trunk.npz").write_bytes(trunk_file(trunk))
   return folder
 
 
@@ -72,6 +72,14 @@ def test_cifar100(variant, data_dir, tmp_path):
   results = experiment.run(config, tmp_path)
   assert 0 <= results["average_accuracy"]["mean"] <= 100
   assert results["facts"]["parameters"] == 1024 * 8 + 8 + 8 * 8 + 8 + 8 + 1
+
+
+def test_a_network_of_rows_takes_colours(data_dir, tmp_path):
+  config = make_config(f"{CIFAR10}:smoke", data_dir, network__name="ebm", **TINY)
+  results = experiment.run(config, tmp_path)
+  hidden, labels = config.network.hidden, len(results["class_names"])
+  gated = 32 * 32 * 3 * hidden + hidden + labels * hidden
+  assert results["facts"]["parameters"] == gated + hidden + 1
 
 
 @pytest.mark.parametrize("variants", ["bir,sbc,fixed,smoke", "bir,fixed,smoke"])
@@ -144,7 +152,7 @@ def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):
   """Pre-train, export, use: the file holds a trunk that has been trained."""
   run, file = tmp_path / "pretrain", tmp_path / "trunk.npz"
   experiment.run(make_config(f"{PRETRAIN}:smoke", data_dir, **TINY), run)
-  assert export.main(["export", str(run), str(file)]) == 0
+  assert export.main([str(run), str(file)]) == 0
   assert "after 4 steps" in capsys.readouterr().out
   trained = load_trunk(file)
   fresh = jax.jit(NormTrunk().init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
@@ -160,12 +168,12 @@ def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):
   ("arguments", "code", "sentence"),
   [
     (["nowhere", "x.npz"], 1, "holds no finished run"),
-    (["x"], 2, "python -m ebmjax.tools.export RUN FILE.npz"),
+    (["x"], 2, "the following arguments are required: FILE.npz; see --help."),
   ],
 )
 def test_what_cannot_be_exported_is_told(arguments, code, sentence, tmp_path, capsys):
   arguments = [str(tmp_path / word) for word in arguments]
-  assert export.main(["export", *arguments]) == code
+  assert export.main(arguments) == code
   assert sentence in capsys.readouterr().err
 
 
@@ -173,13 +181,17 @@ def test_what_cannot_be_exported_is_told(arguments, code, sentence, tmp_path, ca
   ("chosen", "changes", "sentence"),
   [
     (CIFAR100, {}, "weights must then be given as config.network.pretrained"),
-    (CIFAR10, {"stream__name": "permuted"}, "'permuted' is for grey images"),
-    (CIFAR10, {"network__trunk": "none"}, "use conv4 or conv5"),
+    (CIFAR10, {"stream__name": "permuted"}, "'permuted' permutes rows of pixels"),
+    (
+      CIFAR10,
+      {"stream__name": "permuted", "network__name": "ebm"},
+      "'permuted' is for grey images",
+    ),
     (
       CIFAR100,
       {
         "network__pretrained": "x",
-        "network__conv": "fixed_statistics",
+        "network__backbone_mode": "fixed_statistics",
         "data__augment": "crop_and_flip",
       },
       "computes the features once",

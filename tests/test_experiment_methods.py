@@ -4,24 +4,25 @@ import contextlib
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ebmjax import experiment
-from ebmjax.config import flat_keys, loading
+from ebmjax.config import flat_keys, loading, with_settings
+from ebmjax.config.constraints import require_classes
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.method_rules import require_negatives
 from ebmjax.methods import METHODS
 from ebmjax.report import plots
-from ebmjax.traits import TRAITS
 from tests.helpers import PERMUTED, SPLIT, TIMINGS, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 BASELINES = [method for method in METHODS if method != "finetune"]
 # Those that need not be told where a task ends.
-ANYWHERE = [m for m in BASELINES if TRAITS[m].periodic or not TRAITS[m].boundaries]
-ON_ENERGIES = [method for method in BASELINES if method not in ("icarl", "ctn")]
+ANYWHERE = [m for m in BASELINES if METHODS[m].periodic or not METHODS[m].boundaries]
+# Those that take the experiment's own network, and do not need a classifier.
+ON_ENERGIES = [m for m in BASELINES if not METHODS[m].network and m != "icarl"]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +36,7 @@ def data_dir(tmp_path_factory) -> Path:
 
 
 def run(config: str, data_dir: Path, workdir: Path, **changes) -> dict:
-  made = make_config(config, data_dir, method__draws=2, **changes)
+  made = make_config(config, data_dir, method__mc_samples=2, **changes)
   if made.method.name in ("er", "gss_greedy", "icarl"):
     made.method.budget = 40
   experiment.run(made, workdir)
@@ -67,10 +68,10 @@ def test_on_the_energy_network(method, data_dir, tmp_path):
 
 @pytest.mark.parametrize("method", ANYWHERE)
 def test_without_boundaries(method, data_dir, tmp_path):
-  periodic = TRAITS[method].periodic
+  periodic = METHODS[method].periodic
   changes = {"method__consolidate_every": 5} if periodic else {}
   chosen = f"{SPLIT}:boundary_free,{method},sbc,smoke"
-  assert (loading.load(chosen).method.consolidate_every > 0) == periodic
+  assert (loading.load(chosen).method.get("consolidate_every", 0) > 0) == periodic
   results = run(chosen, data_dir, tmp_path, **changes)
   assert results["config"]["stream"]["setting"] == "boundary_free"
   assert results["facts"]["steps"] > 2 * 5  # periods that end
@@ -157,7 +158,7 @@ SOURCES: dict[str, Keys] = {
     "optimiser.learning_rate": 0.01,
     "stream.batch_size": 10,
     "stream.iterations": 1000,
-    "network.trunk": "resnet18",
+    "network.name": "sbc_resnet18",
     "data.mean": (0.0, 0.0, 0.0),
     "data.std": (1.0, 1.0, 1.0),
     "data.augment": "none",
@@ -212,9 +213,9 @@ def test_single_classes_need_others_to_stand_against(variants, scenario, fits):
   made = loading.load(f"{SPLIT}:{variants}")
   made.stream.scenario = scenario
   made = resolve(made)
-  require_negatives(made, 2)
+  require_classes(made, np.array([2, 2]))
   with contextlib.nullcontext() if fits else pytest.raises(ConfigError):
-    require_negatives(made, 1)
+    require_classes(made, np.array([1, 1]))
 
 
 @pytest.mark.parametrize(("file", "scenario"), [(SPLIT, "class"), (PERMUTED, "domain")])
@@ -240,8 +241,8 @@ def test_ctn_s_own_protocol_tells_the_task_at_test_and_shares_ten_outputs():
 @pytest.mark.parametrize("setting", ["boundary_aware", "boundary_free", "joint"])
 @pytest.mark.parametrize("objective", ["contrastive", "likelihood"])
 def test_gss_on_the_energy_network_finds_negatives_for_single_rows(setting, objective):
-  made = loading.load(f"{SPLIT}:gss_greedy")
-  made.stream.setting, made.objective = setting, objective
+  changes = {"stream.setting": setting, "objective": objective}
+  made = with_settings(loading.load(f"{SPLIT}:gss_greedy"), changes)
   one = (setting, objective) == ("boundary_aware", "contrastive")
   assert resolve(made).negatives == ("one_of_task" if one else "all_seen")
 

@@ -31,7 +31,7 @@ def run_with(folder: Path, content: object) -> Path:
 
 def fails(capsys, *words: object) -> str:
   """Returns the one sentence in which an export ends."""
-  assert export.main(["export", *map(str, words)]) == 1
+  assert export.main(list(map(str, words))) == 1
   told = capsys.readouterr()
   (line,) = told.err.splitlines()
   assert line.startswith("ebmjax: ") and line.endswith(".") and told.out == ""
@@ -56,8 +56,6 @@ def test_a_name_must_end_in_npz(name, tmp_path, capsys):
     {},
     {"config": {}},
     RESULTS | {"config": 3},
-    RESULTS | {"config": {"data": 3}},
-    RESULTS | {"config": {"seeds": "many"}},
     RESULTS | {"class_names": None},
   ],
 )
@@ -69,11 +67,22 @@ def test_results_without_the_keys_are_told(content, tmp_path, capsys):
 
 def test_other_faults_are_told(tmp_path, capsys):
   run = run_with(tmp_path / "run", RESULTS)
-  odd = run_with(tmp_path / "odd", RESULTS | {"config": {"data": {"name": "x"}}})
-  assert "config.data.name='x' is unknown; " in fails(capsys, odd, tmp_path / "x.npz")
   assert "no seed 7; its seeds are [0]." in fails(capsys, run, tmp_path / "x.npz", "7")
   assert "has no checkpoints; " in fails(capsys, run, tmp_path / "x.npz")
   assert [path.name for path in run.iterdir()] == ["results.json"]
+
+
+@pytest.mark.parametrize(
+  ("config", "told"),
+  [
+    ({"data": {"name": "x"}}, "config.data.name='x' is unknown; "),
+    ({"data": 3}, "config.data is a group of keys, such as config.data.name; see"),
+    ({"seeds": "many"}, "config.seeds='many' is of the wrong type; give a value such"),
+  ],
+)
+def test_a_configuration_that_is_none_is_told(config, told, tmp_path, capsys):
+  run = run_with(tmp_path / "run", RESULTS | {"config": config})
+  assert told in fails(capsys, run, tmp_path / "x.npz")
 
 
 def test_a_network_without_a_trunk_is_told(tmp_path, capsys):

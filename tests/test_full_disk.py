@@ -14,12 +14,12 @@ from ebmjax.report import Board, files, plots
 from ebmjax.runtime import workdir
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.workdir import Workdir
-from launch import sweep
+from ebmjax.tools.sweep import __main__ as sweep
 from tests.helpers import SPLIT, FullDisk, make_config, overrides, write_idx
 
 SBC = f"{SPLIT}:smoke,sbc"
 TOLD = "cannot be written (No space left on device); make room, and the same command "
-TOLD += "goes on from the last checkpoint."
+TOLD += "continues from the last checkpoint."
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
@@ -95,9 +95,9 @@ def test_a_run_without_room_is_told_and_goes_on_with_it(data_dir, tmp_path, caps
   for module, name, stand_in in places:
     with pytest.MonkeyPatch.context() as patch:
       patch.setattr(module, name, stand_in)
-      assert main.main(["ebmjax", *arguments]) == 1
+      assert main.main(arguments) == 1
     assert capsys.readouterr().err.splitlines()[-1] == f"ebmjax: {run} {TOLD}"
-  assert main.main(["ebmjax", *arguments]) == 0
+  assert main.main(arguments) == 0
 
 
 def test_a_closed_pipe_is_not_taken_for_a_disk(data_dir, tmp_path, monkeypatch):
@@ -134,12 +134,12 @@ def test_a_sweep_goes_on_after_a_run_without_room(
   out = tmp_path / "out"
   arguments = [f"--config={SBC}", *overrides(data_dir), f"--out={out}"]
   arguments += ["--grid=config.optimiser.learning_rate=1e-3,1e-4"]
-  assert sweep.main(["sweep", *arguments]) == 1
+  assert sweep.main([*arguments]) == 1
   printed = capsys.readouterr()
   assert TOLD in printed.out and "2 of 2: learning_rate=0.0001: " in printed.out
   assert printed.err.startswith("sweep: 1 of 2 settings failed")
-  assert sweep.main(["sweep", *arguments]) == 0  # there is room again
+  assert sweep.main([*arguments]) == 0  # there is room again
   assert "Best by validation: " in capsys.readouterr().out
   monkeypatch.setattr(sweep, "atomic", FullDisk)
-  assert sweep.main(["sweep", *arguments]) == 1
+  assert sweep.main([*arguments]) == 1
   assert capsys.readouterr().err.splitlines()[-1] == f"sweep: {out} {TOLD}"

@@ -11,7 +11,6 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from ebmjax import networks, objectives
-from ebmjax.config import default
 from ebmjax.methods.gss_greedy import (
   FIRST_SCORE,
   ScoredStore,
@@ -29,14 +28,12 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 @cache  # the same functions again: nothing is compiled twice
 def make(tx: Any = None, **changes: Any) -> tuple[Learner, Problem]:
-  config = default()
-  config.network.update({"name": "sbc", "hidden": 5})
-  config.method.update({"budget": BUDGET, "repeats": 2, "directions": 3, **changes})
-  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  network = networks.make("sbc", input_shape=(PIXELS,), num_classes=CLASSES, hidden=5)
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   objective = objectives.make("ce", "all_classes")
   problem = Problem(network, objective, tx or optax.sgd(0.1), row, 2)
-  return gss_greedy(problem, config.method), problem
+  settings = {"budget": BUDGET, "repeats": 2, "directions": 3, **changes}
+  return gss_greedy(problem, **settings), problem
 
 
 def batch_of(number: int, size: int = SIZE) -> Batch:

@@ -9,7 +9,6 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.config import default
 from ebmjax.methods._herding import herd
 from ebmjax.methods.icarl import FARTHEST, binary_loss, icarl, of_union, targets
 from ebmjax.streams.augmentation import AUGMENTATIONS
@@ -21,16 +20,13 @@ AS_IT_IS = AUGMENTATIONS["none"]
 
 
 def make(
-  budget: int = 12, tx: Any = None, augment: Any = AS_IT_IS, **changes: Any
+  budget: int = 12, tx: Any = None, augment: Any = AS_IT_IS
 ) -> tuple[Learner, Network]:
-  config = default()
-  config.network.update({"name": "sbc", "hidden": 10})
-  config.method.update({"name": "icarl", "budget": budget, **changes})
-  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  network = networks.make("sbc", input_shape=(PIXELS,), num_classes=CLASSES, hidden=10)
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   objective = objectives.make("ce", "all_seen")
   problem = Problem(network, objective, tx or optax.sgd(0.1), row, 2, augment)
-  return icarl(problem, config.method), network
+  return icarl(problem, budget=budget), network
 
 
 def batch_of(task: int, size: int = SIZE) -> Batch:

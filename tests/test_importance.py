@@ -10,7 +10,6 @@ import pytest
 from flax import linen as nn
 
 from ebmjax import networks
-from ebmjax.config import default
 from ebmjax.methods import importance
 from ebmjax.types import Network, TaskView
 
@@ -24,9 +23,7 @@ both_networks = pytest.mark.parametrize("name", ["sbc", "ebm"])
 
 
 def make_network(name: str) -> Network:
-  config = default().network
-  config.update({"name": name, "hidden": 5})
-  return networks.make(config, input_shape=(PIXELS,), num_classes=CLASSES)
+  return networks.make(name, input_shape=(PIXELS,), num_classes=CLASSES, hidden=5)
 
 
 def images(seed: int, count: int = ROWS) -> jax.Array:
@@ -186,7 +183,7 @@ def test_recipes_of_fisher_differ():
   assert len({f"{norm:.3g}" for norm in norms.values()}) == len(norms)
 
 
-def make_view(count: int, valid: Any, permutation: Any = ()) -> TaskView:
+def batch_view(count: int, valid: Any, permutation: Any = ()) -> TaskView:
   """Returns a task whose labels are the numbers of its rows, in some order."""
   order = np.random.default_rng(0).permutation(count)
   return TaskView(
@@ -216,7 +213,7 @@ SOME = np.arange(300) < 200
 
 
 def test_a_task_is_gone_through_once_and_padding_does_not_count():
-  view = make_view(300, SOME)
+  view = batch_view(300, SOME)
   used, number, blocks = count_rows(view, 0, samples=0)
   expected = np.zeros(300)
   expected[np.asarray(view.rows)[SOME]] = 1
@@ -226,7 +223,7 @@ def test_a_task_is_gone_through_once_and_padding_does_not_count():
 
 @pytest.mark.parametrize("samples,number", [(50, 50), (130, 130), (250, 200)])
 def test_samples_are_distinct_rows_that_count(samples, number):
-  view = make_view(300, SOME)
+  view = batch_view(300, SOME)
   used, found, blocks = count_rows(view, 0, samples)
   assert found == used.sum() == number
   assert blocks == -(-number // 128)
@@ -238,7 +235,7 @@ def test_samples_are_distinct_rows_that_count(samples, number):
 
 def test_blocks_are_mixed_though_the_rows_are_sorted_by_class():
   """A mean over a block of one class is another than over a block of all."""
-  view = make_view(512, np.ones(512, bool))
+  view = batch_view(512, np.ones(512, bool))
   view = view._replace(rows=jnp.arange(512), y=jnp.arange(512) // 128)
 
   def classes_of_block(x, y, valid):
@@ -251,7 +248,7 @@ def test_blocks_are_mixed_though_the_rows_are_sorted_by_class():
 
 def test_the_order_does_not_depend_on_padding():
   def of(padding):
-    view = make_view(40 + padding, np.arange(40 + padding) < 40)
+    view = batch_view(40 + padding, np.arange(40 + padding) < 40)
     view = view._replace(rows=jnp.minimum(jnp.arange(40 + padding), 39))
     return importance.over_task(
       lambda x, y, valid: y[:20], view, jax.random.key(0), samples=20
@@ -263,7 +260,7 @@ def test_the_order_does_not_depend_on_padding():
 def test_images_come_as_the_task_showed_them():
   permutation = np.array([3, 0, 5, 1, 4, 2])
   valid = np.arange(9) < 7
-  view = make_view(9, valid, permutation)
+  view = batch_view(9, valid, permutation)
 
   def part(x, y, valid):
     weights = jnp.where(valid, y, 0)

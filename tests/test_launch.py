@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from ebmjax.errors import ConfigError
-from ebmjax.runtime import joining
+from ebmjax.runtime import cluster
 from launch import processes
 from tests.helpers import ROOT, SPLIT, environment, overrides, read_results, write_idx
 
@@ -173,10 +173,10 @@ def test_shellcheck_finds_nothing():
 @pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"])
 def test_a_scheduler_s_number_of_processes_is_read(name):
   step = {"SLURM_STEP_NODELIST": "localhost"}
-  assert joining.many_tasks(step | {name: "2"})
-  assert not any(joining.many_tasks(step | {name: text}) for text in ("1", ""))
+  assert cluster.has_many_tasks(step | {name: "2"})
+  assert not any(cluster.has_many_tasks(step | {name: text}) for text in ("1", ""))
   with pytest.raises(ConfigError, match=f"{name}='2x' is no number .* unset it, or"):
-    joining.many_tasks(step | {name: "2x"})
+    cluster.has_many_tasks(step | {name: "2x"})
 
 
 def test_logs_that_cannot_be_written_are_told(tmp_path, monkeypatch, capsys):
@@ -185,7 +185,7 @@ def test_logs_that_cannot_be_written_are_told(tmp_path, monkeypatch, capsys):
   monkeypatch.setattr(processes, "_Team", None)
   for folder, why in (("/dev/null/x", "Not a dir"), (tmp_path, "Is a dir")):
     given = ["--platform=cpu", f"--logs={folder}", "--", "--help"]
-    assert processes.main(["processes", *given]) == 1
+    assert processes.main([*given]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert f"processes: the folder {folder} cannot be written ({why}" in line
     assert line.endswith("choose another with --logs.")
@@ -193,7 +193,7 @@ def test_logs_that_cannot_be_written_are_told(tmp_path, monkeypatch, capsys):
 
 def test_too_few_gpus_are_told(monkeypatch, capsys):
   monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-  assert processes.main(["processes", "--processes=2", "--", "--help"]) == 1
+  assert processes.main(["--processes=2", "--", "--help"]) == 1
   assert "need 2 GPUs, and there are 1; lower" in capsys.readouterr().err
 
 
@@ -280,13 +280,13 @@ def test_slurm_requeues_and_goes_on(shown, calls, variables, tmp_path):
   process.send_signal(signal.SIGUSR1)
   _, err = process.communicate(timeout=60)
   assert process.returncode == 0
-  assert "Requeued; the next start goes on from the last checkpoint." in err
+  assert "Requeued; the next start continues from the last checkpoint." in err
   assert called(calls, "scontrol") == ["requeue", env["SLURM_JOB_ID"]]
   assert not (workdir / "results.json").exists()
   process = start(script, *shown, env=env, cwd=tmp_path)
   out, err = process.communicate(timeout=300)
   assert process.returncode == 0, err
-  assert "Going on from the checkpoint of step " in err
+  assert "Continuing from the checkpoint of step " in err
   assert f"Results, tables and figures: {workdir}" in out
   facts = read_results(workdir)["facts"]
   assert facts["steps"] == 120

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ebmjax import main
-from ebmjax.errors import WorkdirError
+from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.paper import claims, store
 from ebmjax.runtime.workdir import Workdir
 from tests.helpers import SPLIT, overrides
@@ -42,7 +42,7 @@ def test_second_process_is_refused_until_the_first_ends(
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     arguments = [f"--config={SBC}", *overrides(tmp_path), f"--workdir={workdir}"]
-    assert main.main(["ebmjax", *arguments]) == 1
+    assert main.main(arguments) == BusyError.exit_code == 75
     assert capsys.readouterr().err == (
       f"ebmjax: another process is running in {workdir}; wait for it, or choose "
       "another folder with --workdir.\n"

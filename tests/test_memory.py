@@ -12,8 +12,8 @@ from jax.errors import JaxRuntimeError
 
 from ebmjax import experiment
 from ebmjax.errors import UserError
-from ebmjax.runtime import memory, scan
-from ebmjax.runtime.trainer import Setup
+from ebmjax.runtime import memory, scan, train
+from ebmjax.runtime.trainer import RunSpec
 from tests import programs
 from tests.helpers import SPLIT, make_config, write_idx
 
@@ -25,36 +25,36 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @pytest.fixture(scope="module")
-def setup() -> Setup:
-  return programs.setup_of("splitmnist.py:smoke", "map", seeds=3, **SMALL)
+def spec() -> RunSpec:
+  return programs.spec_of("splitmnist.py:smoke", "map", seeds=3, **SMALL)
 
 
-def test_the_count_is_that_of_the_arrays(setup):
-  found = memory.count(setup)
+def test_the_count_is_that_of_the_arrays(spec):
+  found = memory.count(spec)
   # Adam keeps two numbers a parameter, and counts its steps.
   assert found.state == 3 * (3 * 4 * PARAMETERS + 4)
   assert found.copies == 4 * (3 * 4 * PARAMETERS + 4)
   assert found.images == 2 * 40 * (784 + 4)
-  chunk = next(scan.chunks(setup.stream, 0, 20, 20))
+  chunk = next(scan.chunks(spec.stream, 0, 20, 20))
   assert found.chunk == sum(array.nbytes for array in chunk)
-  arrays = [np.asarray(table) for table in setup.tables[1:]]
+  arrays = [np.asarray(table) for table in spec.tables[1:]]
   assert found.tables == sum(array.nbytes for array in arrays) + 3 * 2 * 4  # keys
-  assert memory.describe(setup) == {"memory_bytes": found._asdict()}
+  assert memory.describe(spec) == {"memory_bytes": found._asdict()}
 
 
-def test_a_block_is_no_longer_than_a_task(setup):
+def test_a_block_is_no_longer_than_a_task(spec):
   sizes = SMALL | {"eval__batch_size": 10**12}
-  wide = programs.setup_of("splitmnist.py:smoke", "map", seeds=3, **sizes)
-  assert wide.tables.test_rows.shape == setup.tables.test_rows.shape
+  wide = programs.spec_of("splitmnist.py:smoke", "map", seeds=3, **sizes)
+  assert wide.tables.test_rows.shape == spec.tables.test_rows.shape
 
 
-def test_a_compiled_step_takes_what_was_counted(setup):
+def test_a_compiled_step_takes_what_was_counted(spec):
   """All of it but what no step of this experiment reads."""
-  found = memory.count(setup)
-  tables, stream = setup.tables, setup.stream
+  found = memory.count(spec)
+  tables, stream = spec.tables, spec.stream
   rows = (tables.permutation, tables.train_rows, tables.test_rows)
-  unread = memory.num_bytes((rows, setup.test_images, stream.horizon[:, :20]))
-  compiled = programs.trace(setup, only_train=True)["train"].lower().compile()
+  unread = memory.num_bytes((rows, spec.test_images, stream.horizon[:, :20]))
+  compiled = programs.trace(spec, only_train=True)["train"].lower().compile()
   analysis = compiled.memory_analysis()
   assert analysis.argument_size_in_bytes == sum(found) - found.copies - unread
   assert analysis.alias_size_in_bytes == found.state  # moved on in place
@@ -64,15 +64,15 @@ def test_a_compiled_step_takes_what_was_counted(setup):
 @pytest.mark.parametrize(
   ("driver", "seeds", "states"), [("map", 2, 3), ("map", 1, 0), ("vmap", 2, 0)]
 )
-def test_states_are_copied_for_turns_alone(setup, driver, seeds, states):
-  tables = jax.tree.map(lambda table: table[:seeds], setup.tables)
-  fewer = setup._replace(driver=driver, seeds=setup.seeds[:seeds], tables=tables)
+def test_states_are_copied_for_turns_alone(spec, driver, seeds, states):
+  tables = jax.tree.map(lambda table: table[:seeds], spec.tables)
+  fewer = spec._replace(driver=driver, seeds=spec.seeds[:seeds], tables=tables)
   assert memory.count(fewer).copies == states * (3 * 4 * PARAMETERS + 4)
 
 
-def test_a_method_that_keeps_more_counts_more(setup):
-  ewc = programs.setup_of("splitmnist.py:ewc,smoke", "map", seeds=3, **SMALL)
-  more = memory.count(ewc).state - memory.count(setup).state
+def test_a_method_that_keeps_more_counts_more(spec):
+  ewc = programs.spec_of("splitmnist.py:ewc,smoke", "map", seeds=3, **SMALL)
+  more = memory.count(ewc).state - memory.count(spec).state
   assert more == 3 * 2 * 4 * PARAMETERS  # old weights and their importance
 
 
@@ -80,15 +80,15 @@ def device(**stats: int) -> Any:
   return SimpleNamespace(memory_stats=lambda: stats or None, device_kind="Small GPU")
 
 
-def messages(caplog, setup: Setup, **stats: int) -> list[tuple[int, str]]:
+def messages(caplog, spec: RunSpec, **stats: int) -> list[tuple[int, str]]:
   caplog.clear()
   with caplog.at_level(logging.INFO, logger="ebmjax"):
-    memory.announce(setup, device(**stats))
+    memory.announce(spec, device(**stats))
   return [(record.levelno, record.getMessage()) for record in caplog.records]
 
 
-def test_it_is_said_in_a_line(caplog, setup):
-  [(level, line)] = messages(caplog, setup)
+def test_it_is_said_in_a_line(caplog, spec):
+  [(level, line)] = messages(caplog, spec)
   state = 3 * (3 * 4 * PARAMETERS + 4) / 1e6
   assert level == logging.INFO
   assert line.startswith(
@@ -97,10 +97,10 @@ def test_it_is_said_in_a_line(caplog, setup):
   assert line.endswith("what a step computes with is not included.")
 
 
-def test_a_device_that_is_too_small_is_told_of(caplog, setup):
-  total = sum(memory.count(setup))
-  assert len(messages(caplog, setup, bytes_limit=total)) == 1
-  _, (level, line) = messages(caplog, setup, bytes_limit=total - 1)
+def test_a_device_that_is_too_small_is_told_of(caplog, spec):
+  total = sum(memory.count(spec))
+  assert len(messages(caplog, spec, bytes_limit=total)) == 1
+  _, (level, line) = messages(caplog, spec, bytes_limit=total - 1)
   assert level == logging.WARNING
   assert line == "That is more than the 0.6 MB of the Small GPU; lower config.seeds."
 
@@ -121,7 +121,7 @@ def test_a_shortage_is_told_in_a_sentence(error, told, tmp_path, monkeypatch):
   def short(*_: object) -> None:
     raise error
 
-  monkeypatch.setattr(experiment.Machine, "evaluate", short)
+  monkeypatch.setattr(train.Trainer, "evaluate", short)
   config = make_config(f"{SPLIT}:smoke,sbc", write_idx(tmp_path / "data"))
   with pytest.raises(UserError, match=r"\); lower config\.seeds, .*\.$") as caught:
     experiment.run(config, tmp_path / "run")
@@ -130,7 +130,7 @@ def test_a_shortage_is_told_in_a_sentence(error, told, tmp_path, monkeypatch):
 
 
 def test_other_failures_of_jax_are_not_taken_for_a_shortage():
-  with pytest.raises(JaxRuntimeError), memory.shortage_told():
+  with pytest.raises(JaxRuntimeError), memory.explain_oom():
     raise JaxRuntimeError("INTERNAL: something else")
 
 

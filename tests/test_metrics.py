@@ -19,6 +19,19 @@ def test_average_accuracy_is_mean_of_last_row():
   np.testing.assert_allclose(metrics.average_accuracy(MATRIX), [2.35 / 3, 0.2])
 
 
+def test_average_incremental_accuracy_is_the_mean_of_means_so_far():
+  # run 0: 0.9, 0.75, 2.35 / 3; run 1: 1.0, 0.5, 0.2
+  expected = [(0.9 + 0.75 + 2.35 / 3) / 3, 1.7 / 3]
+  found = metrics.average_incremental_accuracy(MATRIX)
+  np.testing.assert_allclose(found, expected)
+  ahead = np.where(np.isnan(MATRIX), 0.5, MATRIX)  # tasks to come do not count
+  np.testing.assert_allclose(metrics.average_incremental_accuracy(ahead), expected)
+
+
+def test_learning_accuracy_is_the_mean_of_the_diagonal():
+  np.testing.assert_allclose(metrics.learning_accuracy(MATRIX), [0.9, 1.9 / 3])
+
+
 def test_forgetting_is_fall_from_best_earlier_row():
   # run 0: (0.9 - 0.5) and (0.8 - 0.85); run 1: (1 - 0.1) and (0.6 - 0.2)
   np.testing.assert_allclose(metrics.forgetting(MATRIX), [0.175, 0.65])
@@ -58,6 +71,8 @@ def test_last_row_alone_has_accuracy_and_no_transfer():
   matrix = np.full((2, 3, 3), NAN)
   matrix[:, -1] = MATRIX[:, -1]
   np.testing.assert_allclose(metrics.average_accuracy(matrix), [2.35 / 3, 0.2])
+  assert np.isnan(metrics.average_incremental_accuracy(matrix)).all()
+  assert np.isnan(metrics.learning_accuracy(matrix)).all()
   assert np.isnan(metrics.forgetting(matrix)).all()
   assert np.isnan(metrics.backward_transfer(matrix)).all()
   assert np.isnan(metrics.forward_transfer(matrix, np.zeros((2, 3)))).all()

@@ -10,7 +10,6 @@ import pytest
 from flax import linen as nn
 
 from ebmjax import losses, networks
-from ebmjax.config import default
 from ebmjax.networks import mlp
 from ebmjax.networks.gates import (
   NORMALISATIONS,
@@ -21,7 +20,7 @@ from ebmjax.networks.gates import (
 from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
 from ebmjax.types import num_params
 from tests.golden import GOLDEN, assert_gradients, golden_tensors
-from tests.programs import setup_of
+from tests.programs import spec_of
 
 MLPS = ["mlp_boundary_aware", "mlp_boundary_free"]
 
@@ -116,8 +115,8 @@ def test_readout_equals_the_plain_form(nonnegative):
 @pytest.mark.parametrize(
   ("name", "inputs", "hidden", "classes", "layers", "count"),
   [
-    ("sbc", 784, 400, 10, 1, 478_410),
-    ("sbc", 1024, 1000, 100, 1, 2_126_100),
+    ("sbc", 784, 400, 10, 0, 478_410),
+    ("sbc", 1024, 1000, 100, 0, 2_126_100),
     ("ebm", 784, 400, 10, 1, 318_401),
     ("ebm", 1024, 1000, 100, 1, 1_126_001),
     ("ebm", 784, 400, 10, 2, 478_801),
@@ -125,16 +124,14 @@ def test_readout_equals_the_plain_form(nonnegative):
   ],
 )
 def test_parameter_counts_are_the_paper_s(name, inputs, hidden, classes, layers, count):
-  config = default().network
-  config.update({"name": name, "hidden": hidden, "gated_layers": layers})
-  network = networks.make(config, input_shape=(inputs,), num_classes=classes)
+  settings = {"hidden": hidden} | ({"gated_layers": layers} if layers else {})
+  network = networks.make(name, input_shape=(inputs,), num_classes=classes, **settings)
   params, _ = jax.eval_shape(network.init, jax.random.key(0))
   assert num_params(params) == count
 
 
 def test_initial_weights_are_uniform_in_pytorch_s_bounds():
-  config = default().network
-  network = networks.make(config, input_shape=(784,), num_classes=10)
+  network = networks.make("ebm", input_shape=(784,), num_classes=10)
   params, _ = network.init(jax.random.key(0))
   for layer, fan_in in (("layers_0", 784), ("head", 400)):
     kernel = np.asarray(params[layer]["kernel"])
@@ -146,9 +143,8 @@ def test_initial_weights_are_uniform_in_pytorch_s_bounds():
 
 
 def test_xavier_s_normal_weights_have_normal_biases_beside_them():
-  config = default().network
-  config.update({"name": "sbc", "hidden": 300, "init": "xavier_normal"})
-  network = networks.make(config, input_shape=(784,), num_classes=200)
+  given: dict[str, Any] = {"hidden": 300, "init": "xavier_normal"}
+  network = networks.make("sbc", input_shape=(784,), num_classes=200, **given)
   params, _ = network.init(jax.random.key(0))
   for layer, fan_in, fan_out in (("layers_0", 784, 300), ("head", 300, 200)):
     kernel, bias = (np.asarray(params[layer][name]) for name in ("kernel", "bias"))
@@ -159,9 +155,8 @@ def test_xavier_s_normal_weights_have_normal_biases_beside_them():
 
 
 def test_small_weights_are_cut_off_and_have_no_biases():
-  config = default().network
-  config.update({"name": "sbc", "hidden": 300, "init": "small"})
-  network = networks.make(config, input_shape=(784,), num_classes=10)
+  given: dict[str, Any] = {"hidden": 300, "init": "small"}
+  network = networks.make("sbc", input_shape=(784,), num_classes=10, **given)
   params, _ = network.init(jax.random.key(0))
   kernel = np.asarray(params["layers_0"]["kernel"])
   assert 0.015 < np.abs(kernel).max() < 0.025 and 0.008 < kernel.std() < 0.011
@@ -169,9 +164,7 @@ def test_small_weights_are_cut_off_and_have_no_biases():
 
 
 def test_fixed_embedding_is_no_parameter_and_uniform():
-  config = default().network
-  config.embedding = "fixed"
-  network = networks.make(config, input_shape=(784,), num_classes=10)
+  network = networks.make("ebm", input_shape=(784,), num_classes=10, embedding="fixed")
   params, model_state = network.init(jax.random.key(0))
   assert "label_gate" not in params
   table = np.asarray(model_state["fixed"]["label_gate"]["embedding"])
@@ -207,8 +200,8 @@ def test_channels_are_normalised_one_by_one():
 def test_a_run_normalises_with_the_mean_and_std_that_it_is_given():
   """Floats stay themselves, so they can be given as the images should become."""
   few: dict[str, Any] = {"driver": "map", "stream__batch_size": 4}
-  plain = setup_of("splitmnist.py:sbc,smoke", **few).learner
-  given = setup_of("splitmnist.py:sbc,hsu,smoke", **few).learner
+  plain = spec_of("splitmnist.py:sbc,smoke", **few).learner
+  given = spec_of("splitmnist.py:sbc,hsu,smoke", **few).learner
   state = plain.init(jax.random.key(0))
   x = jnp.array(np.random.default_rng(0).integers(0, 256, (3, 784)), jnp.uint8)
   wanted = plain.energies(state, (x / 255 - 0.1) / 0.2752)

@@ -6,14 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 from ebmjax import losses, networks
-from ebmjax.config import loading
 from ebmjax.networks.cifar10 import POSITIONS, ClassifierConv, EnergyConv
 from ebmjax.networks.conv import COMPILER_OPTIONS, conv2d, max_pool
 from ebmjax.types import num_params
 from tests.golden import GOLDEN, assert_gradients, golden_tensors
-from tests.helpers import ROOT
+
+CACHED = {"backbone_mode": "fixed_statistics"}
 
 NAME = "cifar10_end_softmax"
 
@@ -137,9 +138,8 @@ def test_parameter_counts_are_the_paper_s():
 
 
 def test_masks_have_the_configured_share_of_units():
-  config = loading.load(f"{ROOT}/configs/cifar10.py").network
-  config.update({"embedding": "mask", "mask_off": 0.2})
-  network = networks.make(config, input_shape=(32, 32, 3), num_classes=10)
+  mask: dict[str, Any] = {"embedding": "mask", "mask_drop_rate": 0.2}
+  network = networks.make("ebm_conv4", input_shape=(32, 32, 3), num_classes=10, **mask)
   _, state = jax.jit(network.init)(jax.random.key(0))
   assert state["fixed"]["label_gate"]["masks"].mean() == pytest.approx(0.8, abs=0.02)
 
@@ -207,17 +207,17 @@ def test_energies_and_gradients_do_not_depend_on_the_form(position):
 
 
 @pytest.mark.parametrize(
-  ("chosen", "form", "wanted"),
+  ("name", "changes", "wanted"),
   [
-    ("cifar10.py", "auto", COMPILER_OPTIONS),
-    ("cifar10.py", "native", None),
-    ("cifar100.py", "blocked", COMPILER_OPTIONS),
-    ("cifar100.py:fixed", "auto", COMPILER_OPTIONS),  # for its masks
-    ("cifar100.py:fixed,sbc", "auto", None),  # features are cached: nothing convolves
-    ("splitmnist.py", "auto", None),
+    ("ebm_conv4", {}, COMPILER_OPTIONS),
+    ("ebm_conv4", {"conv_form": "native"}, None),
+    ("ebm_conv5", {"conv_form": "blocked"}, COMPILER_OPTIONS),
+    ("ebm_conv5", CACHED, COMPILER_OPTIONS),  # for its masks
+    ("sbc_conv5", CACHED, None),  # nothing convolves
+    ("ebm", {}, None),
   ],
 )
-def test_only_programs_that_ynn_slows_down_have_options(chosen, form, wanted):
-  network = loading.load(str(ROOT / "configs" / chosen)).network
-  network.conv_form = form
-  assert networks.compiler_options(network) == wanted
+def test_only_programs_that_ynn_slows_down_have_options(name, changes, wanted):
+  spec = networks.find(name)
+  defaults = {key.name: key.default for key in spec.keys.values()}
+  assert spec.compiler_options(ConfigDict(defaults | changes)) == wanted

@@ -1,16 +1,19 @@
 """The CIFAR-100 networks: counts, masks, and what training does to the trunk."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 from ebmjax import networks
 from ebmjax.errors import DataError
-from ebmjax.networks.cifar100 import NormTrunk, load_trunk, save_trunk, trunk_digest
-from ebmjax.networks.trunked import CONV_MODES
+from ebmjax.networks.cifar100 import NormTrunk, load_trunk, trunk_digest, trunk_file
+from ebmjax.networks.conv5 import frozen_features
+from ebmjax.networks.trunked import BACKBONE_MODES
 from ebmjax.types import num_params
 
 
@@ -21,17 +24,21 @@ def weights(tmp_path_factory):
   variables = jax.jit(trunk.init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
   moved = jax.tree.map(lambda stat: stat + 0.25, variables["batch_stats"])
   path = tmp_path_factory.mktemp("trunk") / "trunk.npz"
-  save_trunk(path, {"params": variables["params"], "batch_stats": moved})
+  content = trunk_file({"params": variables["params"], "batch_stats": moved})
+  path.write_bytes(content)
   return path
 
 
 def make(weights, mode, name="ebm", hidden=32, classes=4):
-  from configs.cifar100 import get_config
-
-  config = get_config("sbc" if name == "sbc" else None).network
-  config.update({"hidden": hidden, "conv": mode, "pretrained": str(weights)})
   shape = (1024,) if mode == "fixed_statistics" else (32, 32, 3)
-  return config, networks.make(config, input_shape=shape, num_classes=classes)
+  return networks.make(
+    f"{name}_conv5",
+    input_shape=shape,
+    num_classes=classes,
+    hidden=hidden,
+    backbone_mode=mode,
+    pretrained=str(weights),
+  )
 
 
 def images(count=3):
@@ -42,14 +49,14 @@ def images(count=3):
 @pytest.mark.parametrize(("name", "count"), [("sbc", 6_252_100), ("ebm", 6_054_001)])
 @pytest.mark.parametrize("mode", ["batch_statistics", "fixed_statistics"])
 def test_trainable_parameters_are_the_paper_s(weights, mode, name, count):
-  _, network = make(weights, mode, name, hidden=2000, classes=100)
+  network = make(weights, mode, name, hidden=2000, classes=100)
   params, _ = jax.eval_shape(network.init, jax.random.key(0))
   assert num_params(params) == count
 
 
 def test_weights_come_back_as_they_were_saved(weights, tmp_path):
   first = load_trunk(weights)
-  save_trunk(tmp_path / "again.npz", first)
+  (tmp_path / "again.npz").write_bytes(trunk_file(first))
   again = load_trunk(tmp_path / "again.npz")
   for one, two in zip(jax.tree.leaves(first), jax.tree.leaves(again), strict=True):
     np.testing.assert_array_equal(one, two)
@@ -94,7 +101,7 @@ def test_weights_that_may_not_be_read_are_told(weights, monkeypatch):
 
 
 def test_masks_switch_units_off_by_label_and_layer(weights):
-  _, network = make(weights, "fixed_statistics", hidden=400, classes=10)
+  network = make(weights, "fixed_statistics", hidden=400, classes=10)
   params, state = network.init(jax.random.key(3))
   masks = np.asarray(state["fixed"]["label_gate"]["masks"])
   assert masks.shape == (2, 10, 400)
@@ -106,14 +113,19 @@ def test_masks_switch_units_off_by_label_and_layer(weights):
 
 def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
   """The features computed once stand for the images, in native and blocked form."""
-  config, cached = make(weights, "fixed_statistics")
+  cached = make(weights, "fixed_statistics")
   x = images()
-  features = networks.compute_features(config, np.asarray(x), networks.Normalise(), 2)
+  # Three images in batches of two: the last batch is not full.
+  features = frozen_features(str(weights), np.asarray(x), networks.Normalise(), 2)
   assert features.shape == (3, 1024)
+  config = ConfigDict({"pretrained": str(weights)})
+  compute_features: Any = networks.find("ebm_conv5").compute_features
+  at_once = compute_features(config, np.asarray(x), networks.Normalise())
+  np.testing.assert_allclose(at_once, features, rtol=1e-3, atol=1e-4)
   trunk = NormTrunk("blocked")
   plain = jax.jit(lambda x: trunk.apply(load_trunk(weights), x / 255.0))(x)
   np.testing.assert_allclose(features, plain, rtol=1e-3, atol=1e-4)
-  _, whole = make(weights, "batch_statistics")
+  whole = make(weights, "batch_statistics")
   inputs = ((cached, jnp.asarray(features)), (whole, x))
   one, other = (
     network.energies(*network.init(jax.random.key(0)), given, jnp.arange(4))[0]
@@ -122,10 +134,10 @@ def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
   np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("mode", CONV_MODES)
+@pytest.mark.parametrize("mode", BACKBONE_MODES)
 def test_what_training_moves(weights, mode):
   """Gradients reach the trunk only when fine-tuned; statistics move in two modes."""
-  _, network = make(weights, mode)
+  network = make(weights, mode)
   params, state = jax.jit(network.init)(jax.random.key(0))
   x = jnp.ones((2, 1024)) if mode == "fixed_statistics" else images(2)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ebmjax import networks
-from ebmjax.config import default
 from ebmjax.networks.growth import add_classes
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -19,11 +18,14 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def make(classes: int, init_keys=None, **changes):
-  config = default().network
-  config.update({"hidden": 16} | changes)
+def make(classes: int, init_keys=None, name="ebm", hidden=16, **changes):
   return networks.make(
-    config, input_shape=(9,), num_classes=classes, init_keys=init_keys
+    name,
+    input_shape=(9,),
+    num_classes=classes,
+    init_keys=init_keys,
+    hidden=hidden,
+    **changes,
   )
 
 
@@ -43,7 +45,7 @@ def test_old_labels_keep_their_energies(kind):
 def test_old_labels_keep_their_energies_where_only_kept_units_are_computed(seed):
   """The larger network may be wider, because a new class's mask keeps more units."""
   keys = jax.random.split(jax.random.key(seed), 2)
-  changes = KINDS["mask"] | {"hidden": 40, "mask_off": 0.7}
+  changes = KINDS["mask"] | {"hidden": 40, "mask_drop_rate": 0.7}
   small = make(3, keys[:1], **changes)
   large = make(9, keys, **changes)
   params, state = small.init(keys[0])

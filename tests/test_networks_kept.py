@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ebmjax import networks
-from ebmjax.config import default
 from ebmjax.networks import kept as kept_form
 from ebmjax.networks.kept import kept_units, widest
 
@@ -14,10 +13,17 @@ CLASSES = 6
 
 
 def plain():
-  config = default().network
-  config.update({"hidden": 40, "embedding": "mask", "gate": "none", "skip": False})
-  config.update({"gated_layers": 2, "mask_off": 0.7})
-  return networks.make(config, input_shape=(9,), num_classes=CLASSES)
+  return networks.make(
+    "ebm",
+    input_shape=(9,),
+    num_classes=CLASSES,
+    hidden=40,
+    gated_layers=2,
+    gate="none",
+    embedding="mask",
+    skip=False,
+    mask_drop_rate=0.7,
+  )
 
 
 def both(width=None, max_labels=CLASSES, key=0):

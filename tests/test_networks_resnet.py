@@ -10,7 +10,6 @@ import pytest
 from jax import lax
 
 from ebmjax import networks
-from ebmjax.config import default
 from ebmjax.networks.resnet import SlimResNet18
 from ebmjax.types import Network, num_params
 
@@ -18,9 +17,7 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def make() -> Network:
-  config = default()
-  config.network.update({"name": "sbc", "trunk": "resnet18"})
-  return networks.make(config.network, input_shape=(32, 32, 3), num_classes=10)
+  return networks.make("sbc_resnet18", input_shape=(32, 32, 3), num_classes=10)
 
 
 def images(number: int = 3) -> jax.Array:

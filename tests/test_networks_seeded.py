@@ -1,25 +1,37 @@
 """The weights that PyTorch draws for a seed, against numbers that it drew."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from ebmjax import networks
-from ebmjax.config import loading
+from ebmjax.config import default, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.networks import seeded
+from ebmjax.networks import Inputs, seeded
 from ebmjax.runtime import scan
-from tests.helpers import SPLIT
+from ebmjax.types import Network
 
 INPUTS, HIDDEN, CLASSES, SEED = 49, 20, 7, 3
 
 
-def network(name: str, gated_layers: int = 2) -> networks.Network:
-  config = loading.load(f"{SPLIT}{':sbc' if name == 'sbc' else ''}")
-  config.network.update({"hidden": HIDDEN, "gated_layers": gated_layers})
-  return networks.make(config.network, input_shape=(7, 7), num_classes=CLASSES)
+def network(name: str, **settings: Any) -> Network:
+  return networks.make(
+    name, input_shape=(7, 7), num_classes=CLASSES, hidden=HIDDEN, **settings
+  )
+
+
+def like_of(network: Network) -> Any:
+  """Returns the shapes of its parameters."""
+  return jax.eval_shape(network.init, jax.random.key(0))[0]
+
+
+def started(plain: Network, seeds: list[int]) -> Network:
+  inputs = Inputs((7, 7), CLASSES, init_keys=keys_of(seeds), seeds=seeds)
+  return seeded.start_from_seeds(plain, inputs)
 
 
 def keys_of(seeds: list[int]) -> jax.Array:
@@ -31,7 +43,7 @@ def test_weights_are_pytorch_s():
 
   The embedding's 140 numbers are no multiple of 16.
   """
-  like, _ = jax.eval_shape(network("ebm").init, jax.random.key(0))
+  like = like_of(network("ebm", gated_layers=2))
   params = seeded.draw(like, SEED)
   jax.tree.map(
     lambda p, drawn: np.testing.assert_equal(drawn.shape, p.shape), like, params
@@ -53,8 +65,7 @@ def test_weights_are_pytorch_s():
 def test_a_layer_that_is_left_out_is_drawn_all_the_same():
   """The released EBM with boundaries holds a second layer that it does not use."""
   one, two = (
-    seeded.draw(jax.eval_shape(network("ebm", layers).init, jax.random.key(0))[0], SEED)
-    for layers in (1, 2)
+    seeded.draw(like_of(network("ebm", gated_layers=layers)), SEED) for layers in (1, 2)
   )
   assert "layers_1" not in one
   np.testing.assert_array_equal(one["head"]["kernel"], two["head"]["kernel"])
@@ -64,8 +75,8 @@ def test_a_layer_that_is_left_out_is_drawn_all_the_same():
 def test_each_seed_has_its_own(name):
   plain, seeds = network(name), [4, 5]
   keys = keys_of(seeds)
-  begun = jax.jit(jax.vmap(seeded.start_from_seeds(plain, keys, seeds).init))(keys)[0]
-  like, _ = jax.eval_shape(plain.init, keys[0])
+  begun = jax.jit(jax.vmap(started(plain, seeds).init))(keys)[0]
+  like = like_of(plain)
   for place, seed in enumerate(seeds):
     expected = seeded.draw(like, seed)
     jax.tree.map(
@@ -76,14 +87,14 @@ def test_each_seed_has_its_own(name):
 
 
 def test_a_seed_that_was_not_announced_is_not_a_number():
-  begun = seeded.start_from_seeds(network("ebm"), keys_of([4]), [4])
+  begun = started(network("ebm"), [4])
   params, _ = begun.init(keys_of([5])[0])
   assert all(np.isnan(leaf).all() for leaf in jax.tree.leaves(params))
 
 
-@pytest.mark.parametrize("change", [{"trunk": "conv4"}, {"gated_layers": 3}])
+@pytest.mark.parametrize("change", [("embedding", "fixed"), ("gated_layers", 3)])
 def test_other_networks_are_refused(change):
-  config = loading.load("configs/cifar10.py" if "trunk" in change else SPLIT)
-  config.network.update({"init": "pytorch_seed"} | change)
-  with pytest.raises(ConfigError, match="init='pytorch_seed' knows the released"):
-    resolve(config)
+  key, value = change
+  settings = {"network.init": "pytorch_seed", f"network.{key}": value}
+  with pytest.raises(ConfigError, match="init='pytorch_seed' needs embedding"):
+    resolve(with_settings(default(), settings))

@@ -13,14 +13,12 @@ import pytest
 from jax import lax
 
 from ebmjax import networks, objectives
-from ebmjax.config import default
 from ebmjax.methods.finetune import finetune
 from ebmjax.methods.pgma import (
   INPUT_NOISE,
   Dreams,
   autoencoder_loss,
   dream,
-  make_adapted,
   pgma,
 )
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_rows
@@ -41,7 +39,7 @@ from tests.two_tasks import (
   in_third_task,
 )
 
-LATENT, DREAMS, UNITS, RATE, STRENGTH = 3, 5, 2, 0.1, 0.7
+HIDDEN, LATENT, DREAMS, UNITS, RATE, STRENGTH = 7, 3, 5, 2, 0.1, 0.7
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 SAME: dict[str, Any] = {"dimension_numbers": LAYOUT, "padding": "SAME"}
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -49,15 +47,26 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 @cache  # the same functions again: nothing is compiled twice
 def make(network_name: str = "sbc") -> tuple[Learner, Problem, Adapted]:
-  config = default()
-  config.network.update({"name": network_name, "hidden": 5})
-  config.method.update({"generator_hidden": 7, "latent": LATENT, "repeats": 2})
-  config.method.update({"dreams": DREAMS, "adapted": UNITS, "strength": STRENGTH})
-  network = networks.make(config.network, input_shape=(PIXELS,), num_classes=CLASSES)
+  network = networks.make(
+    network_name, input_shape=(PIXELS,), num_classes=CLASSES, hidden=5
+  )
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   objective = objectives.make("ce", "all_classes")
   problem = Problem(network, objective, optax.sgd(RATE), row, 4)
-  return pgma(problem, config.method), problem, make_adapted(problem, config.method)
+  learner = pgma(
+    problem,
+    strength=STRENGTH,
+    repeats=2,
+    num_generated_units=UNITS,
+    replay_batch=DREAMS,
+    latent=LATENT,
+    generator_hidden=HIDDEN,
+  )
+  autoencoder = make_autoencoder(
+    "dense", row.shape, hidden=HIDDEN, channels=1, latent=LATENT
+  )
+  generator = WeightGenerator(UNITS, CLASSES, HIDDEN)
+  return learner, problem, Adapted(network, autoencoder, generator)
 
 
 def larger(tree: Any, by: float = 30.0) -> Any:
@@ -199,7 +208,7 @@ def test_the_first_task_trains_the_network_plainly():
   learner, problem, _ = make()
   state = jax.jit(learner.init)(jax.random.key(0))
   after, metrics = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
-  plain = finetune(problem, default().method)
+  plain = finetune(problem)
   own = state.params["network"], state.model_state["network"]
   alone = state._replace(params=own[0], model_state=own[1], own=())
   alone = alone._replace(opt_state=problem.tx.init(own[0]))
@@ -207,6 +216,22 @@ def test_the_first_task_trains_the_network_plainly():
   # Generated weights of 1e-6 are all that the network lacks.
   chex.assert_trees_all_close(after.params["network"], expected.params, atol=1e-5)
   np.testing.assert_allclose(metrics["loss"], same["loss"], rtol=1e-4)
+
+
+def test_a_batch_of_one_class_moves_no_weight_but_the_autoencoder_s():
+  """Without another label seen, the network and the generator have no gradient."""
+  network = make()[1].network
+  objective = objectives.make("ce", "all_seen")
+  row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
+  problem = Problem(network, objective, optax.sgd(RATE), row, 4)
+  learner = pgma(
+    problem, num_generated_units=UNITS, replay_batch=DREAMS, generator_hidden=HIDDEN
+  )
+  only = batch_of(0)._replace(y=jnp.ones(SIZE, jnp.int32), seen=jnp.arange(4) == 1)
+  state = jax.jit(learner.init)(jax.random.key(0))
+  after, metrics = jax.jit(learner.step)(state, jax.random.key(1), only)
+  assert metrics["loss"] == 0
+  chex.assert_trees_all_equal(after.params, state.params)
 
 
 def test_the_autoencoder_s_loss_is_that_of_the_docstring():

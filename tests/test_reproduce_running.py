@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ebmjax.errors import WorkdirError
+from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.paper import claims, commands, running
 from ebmjax.paper.cells import Cell, all_cells
 from ebmjax.paper.running import (
@@ -27,11 +27,11 @@ from tests.helpers import ROOT, SPLIT, environment, write_idx
 
 # A user's own configuration file: `slow` has many stops, `broken` fails in its run.
 CONFIG = f"""
-from ebmjax import cli
+from ebmjax.config import loading
 from tests.helpers import SMALL
 
 def get_config(variants=None):
-  config = cli.load("{SPLIT}:smoke,sbc")
+  config = loading.load("{SPLIT}:smoke,sbc")
   config.update_from_flattened_dict(SMALL)
   if variants == "slow":
     config.stream.iterations = 60
@@ -79,7 +79,7 @@ def make_cell(base: Path, variants: str) -> Cell:
   """Returns a cell whose published figure is 50 +- 1."""
   chosen = f"{base / 'small.py'}:{variants}"
   cell_id = f"table/{variants}/mnist"
-  return Cell(cell_id, "table", "sbc", "mnist", 50.0, 1.0, 10, "finetune", chosen)
+  return Cell(cell_id, "table", "sbc", "mnist", "x", 50.0, 1.0, 10, chosen)
 
 
 def make_settings(base: Path, runs: str) -> Settings:
@@ -150,7 +150,7 @@ def test_a_second_session_passes_on_what_another_process_runs(base, story):
 def test_a_killed_session_is_gone_on_with(base, story):
   assert story.after.finished == [f"{base / 'small.py'}:slow: seeds 0, 1"]
   said = log_of(story.settings).read_text()[story.begun :]
-  found = re.search(r"Going on from the checkpoint of step (\d+)", said)
+  found = re.search(r"Continuing from the checkpoint of step (\d+)", said)
   assert found is not None
   assert int(found[1]) >= 20
   assert "accuracy at the end" in said
@@ -183,11 +183,11 @@ def test_a_run_s_command_has_the_data_whole_and_the_weights(base):
   cell = next(c for c in all_cells() if c.dataset == "cifar100")
   settings = Settings(base / "runs", {"cifar100": str(base)}, "weights.npz")
   claim = claims.Claim(base / "seeds_3-5", range(3, 6), handle=-1)
-  command = run_command(cell.chosen, claim, settings)
+  command = run_command(cell.command, claim, settings)
   assert command[1:] == [
     "-m",
     "ebmjax.main",
-    f"--config={ROOT / cell.chosen}",
+    f"--config={ROOT / cell.command}",
     "--config.seed=3",
     "--config.seeds=3",
     "--config.data.require_full=True",
@@ -196,7 +196,7 @@ def test_a_run_s_command_has_the_data_whole_and_the_weights(base):
     f"--config.network.pretrained={Path('weights.npz').resolve()}",
     f"--workdir={base / 'seeds_3-5'}",
   ]
-  elsewhere = run_command(cell.chosen, claim, settings._replace(folders={}))
+  elsewhere = run_command(cell.command, claim, settings._replace(folders={}))
   assert not any("data.dir" in part or "data.source" in part for part in elsewhere)
   assert "--config.data.require_full=True" in elsewhere
 
@@ -209,28 +209,25 @@ def test_nothing_is_started_that_cannot_end(base, tmp_path: Path):
   on_cifar100 = [cell for cell in all_cells() if cell.dataset == "cifar100"]
   outcome = Session(on_cifar100, Settings(tmp_path / "runs", {}), seeds=1000).run()
   assert all("give --pretrained=FILE.npz" in line for line in outcome.failed)
-  chosen = {c.chosen for c in on_cifar100 if not commands.obstacle(c.chosen, c.learner)}
-  assert len(outcome.failed) == len(chosen)
-  assert len(outcome.not_yet) == sum(
-    commands.obstacle(c.chosen, c.learner) is not None for c in on_cifar100
-  )
+  assert len(outcome.failed) == len({cell.command for cell in on_cifar100})
+  assert not outcome.not_yet
   assert not (tmp_path / "runs").exists()
 
 
 def test_a_log_that_cannot_be_written_does_not_stop_the_rest(base):
   cells, settings = [make_cell(base, "plain")], make_settings(base, "no_log")
-  name = commands.short_name(cells[0].chosen)
+  name = commands.short_name(cells[0].command)
   log = settings.runs / name / "seeds_0-0.log"
   log.mkdir(parents=True)  # as good as a full disk
   outcome = Session(cells, settings, seeds=1).run()
   assert outcome.failed == [
     f"{base / 'small.py'}:plain: seed 0: {log} cannot be written (Is a directory); "
-    "make it writable, and the same command goes on from the last checkpoint."
+    "make it writable, and the same command continues from the last checkpoint."
   ]
 
 
 def test_what_a_broken_off_run_has_done_is_not_counted_again(base, tmp_path: Path):
-  chosen = make_cell(base, "slow").chosen
+  chosen = make_cell(base, "slow").command
   claim = claims.Claim(tmp_path, range(3), handle=-1)
   assert time_left(chosen, claim, 10.0) == 30.0
   step = 60 * commands.load(chosen).stream.tasks // 4
@@ -308,8 +305,21 @@ def test_runs_that_cannot_be_written_are_refused(tmp_path: Path):
 def test_a_run_s_remedies_are_told_as_the_flags_that_are_taken_here(tmp_path):
   log = tmp_path / "log"
   log.write_text("ebmjax: old\nebmjax: set config.data.dir, or another --workdir.\n")
-  told = running._fault(log, len("ebmjax: old\n"), 1, "mnist")
+  told = running._last_sentence(log, len("ebmjax: old\n"), 1, "mnist")
   assert told == "set config.data.dir, or another --runs. (Here: --mnist=DIR.)"
   log.write_text("ebmjax: the loss is not finite.\n")
-  assert running._fault(log, 0, 1, "mnist") == "the loss is not finite."
-  assert running._fault(log, 0, -9, "mnist").endswith(f"its output is in {log}.")
+  assert running._last_sentence(log, 0, 1, "mnist") == "the loss is not finite."
+  assert running._last_sentence(log, 0, -9, "mnist").endswith(
+    f"its output is in {log}."
+  )
+
+
+@pytest.mark.parametrize(("code", "busy"), [(BusyError.exit_code, 1), (1, 0)])
+def test_a_busy_run_is_recognised_by_its_exit_code(base, monkeypatch, code, busy):
+  """Whatever the words are in which it says so."""
+  said = "import sys; print('ebmjax: in other words.'); sys.exit(int(sys.argv[1]))"
+  command = [sys.executable, "-c", said, str(code)]
+  monkeypatch.setattr(running, "run_command", lambda *_: command)
+  settings = make_settings(base, f"busy-{code}")
+  outcome = Session([make_cell(base, "slow")], settings, seeds=1).run()
+  assert (len(outcome.busy), len(outcome.failed)) == (busy, 1 - busy)

@@ -18,8 +18,9 @@ import pytest
 from ebmjax import data, experiment
 from ebmjax.config.validation import resolve
 from ebmjax.report import plots
+from ebmjax.runtime import train
 from ebmjax.runtime.checkpoints import Checkpoints
-from ebmjax.runtime.trainer import Machine, Setup, make_setup
+from ebmjax.runtime.trainer import RunSpec, Trainer, make_run_spec
 from tests.helpers import (
   SPLIT,
   TIMINGS,
@@ -68,9 +69,9 @@ def read_run(base: Path, workdir: Path, **changes: Any) -> Run:
     del results["facts"][timing]
   npz = sorted((workdir / "evaluations").glob("*.npz"))
   config = resolve(make_config(EBM, base / "data", **changes))
-  setup = make_setup(config, data.load(config.data), results["facts"]["driver"])
+  spec = make_run_spec(config, data.load(config.data), results["facts"]["driver"])
   with Checkpoints(workdir / "checkpoints", keep=2) as keeper:
-    restored = keeper.restore(shapes_of_states(setup))
+    restored = keeper.restore(shapes_of_states(spec))
   assert restored is not None
   assert restored[0] == results["facts"]["steps"]
   return Run(
@@ -81,9 +82,9 @@ def read_run(base: Path, workdir: Path, **changes: Any) -> Run:
   )
 
 
-def shapes_of_states(setup: Setup) -> Any:
+def shapes_of_states(spec: RunSpec) -> Any:
   """Returns what a restore must know of the states, without compiling anything."""
-  shapes = jax.eval_shape(jax.vmap(setup.learner.init), setup.tables.key)
+  shapes = jax.eval_shape(jax.vmap(spec.learner.init), spec.tables.key)
   here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
   return jax.tree.map(lambda leaf: leaf.update(sharding=here), shapes)
 
@@ -151,7 +152,7 @@ def test_killed_runs_end_in_the_same_bits(base):
   process = start(base, killed)
   _, stderr = process.communicate(timeout=600)
   assert process.returncode == 0, stderr
-  found = re.search(rb"Going on from the checkpoint of step (\d+)\.", stderr)
+  found = re.search(rb"Continuing from the checkpoint of step (\d+)\.", stderr)
   assert found is not None
   assert int(found[1]) >= 90
   assert_same_run(read_run(base, reference, **LONG), read_run(base, killed, **LONG))
@@ -171,15 +172,15 @@ SEEDS = {"seed": 4, "seeds": 3}
 
 
 @pytest.fixture
-def machines(monkeypatch) -> list[Machine]:
+def machines(monkeypatch) -> list[Trainer]:
   """Returns the machines of the runs to come; leaves the figures out."""
-  made: list[Machine] = []
+  made: list[Trainer] = []
 
-  def make(setup: Any) -> Machine:
-    made.append(Machine(setup))
+  def make(spec: Any) -> Trainer:
+    made.append(Trainer(spec))
     return made[-1]
 
-  monkeypatch.setattr(experiment, "Machine", make)
+  monkeypatch.setattr(train, "Trainer", make)
   monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
   return made
 
@@ -206,7 +207,7 @@ def test_chunk_size_changes_nothing_and_compiles_once(base, by_sevens, machines)
   assert compiled(machines[0]) == {"_train": 1, "_evaluate": 1}
 
 
-def compiled(machine: Machine) -> dict[str, int]:
+def compiled(machine: Trainer) -> dict[str, int]:
   """Returns how many programs each function of a machine has been compiled to."""
   return {
     name: getattr(machine, name)._cache_size() for name in ("_train", "_evaluate")

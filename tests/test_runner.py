@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ebmjax import streams
-from ebmjax.config import default
+from ebmjax.config import default, with_settings
 from ebmjax.runtime import evaluation, scan
 from ebmjax.types import Learner
 
@@ -52,8 +52,9 @@ def spy(size: int, pixels: int, classes: int) -> Learner:
 
 
 def parts(seeds=(0,), **changes):
-  spec = default().stream
-  spec.update({"iterations": 6, "batch_size": 8, "tasks": 5} | changes)
+  chosen = {"iterations": 6, "batch_size": 8, "tasks": 5} | changes
+  settings = {f"stream.{name}": value for name, value in chosen.items()}
+  spec = with_settings(default(), settings).stream
   stream = streams.stack(
     [streams.build(spec, TRAIN_Y, TEST_Y, seed=seed) for seed in seeds]
   )
@@ -75,7 +76,7 @@ def last_batch(stop, scenario="class", setting="boundary_aware", **changes):
   """Returns the batch of the last of `stop` steps, and the stream."""
   _, stream, tables, images = parts(scenario=scenario, setting=setting, **changes)
   learner = spy(8, images.x.shape[1], tables.classes.shape[-1])
-  view = scan.View(setting == "boundary_free", scenario == "task")
+  view = scan.BatchView(setting == "boundary_free", scenario == "task")
   train = scan.make_train(learner, view, "map")
   states = scan.make_init(learner, "map")(tables.key)
   for chunk in scan.chunks(stream, 0, stop, 5):
@@ -110,7 +111,7 @@ def test_a_finished_task_shows_the_classes_of_its_batches(own_only, seen):
     lambda state, key, view: view.seen,
     lambda state, x: jnp.zeros((len(x), 10)),
   )
-  view = scan.View(own_task_only=own_only)
+  view = scan.BatchView(own_task_only=own_only)
   consolidate = scan.make_consolidate(learner, view, "map")
   states = scan.make_init(learner, "map")(tables.key)
   states = consolidate(states, tables, images, np.int32(1))
@@ -146,7 +147,7 @@ def test_chunks_and_drivers_do_not_change_the_keys(driver, size):
   """The same random numbers reach every (seed, step), and padding does nothing."""
   _, stream, tables, images = parts(seeds=(0, 5))
   learner = spy(8, 784, 10)
-  train: Any = scan.make_train(learner, scan.View(), driver)
+  train: Any = scan.make_train(learner, scan.BatchView(), driver)
   states = scan.make_init(learner, driver)(tables.key)
   losses = []
   for chunk in scan.chunks(stream, 0, 30, size):

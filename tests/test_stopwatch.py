@@ -1,5 +1,6 @@
 """Times add up: over activities that fail, and over the starts of a run."""
 
+import datetime
 import json
 import shutil
 import time
@@ -30,7 +31,9 @@ def test_the_first_chunk_is_not_in_the_speed(monkeypatch):
     with watch("training"):
       now += seconds
     watch.count(100)
-  assert watch.summary() == {
+  summary = watch.summary()
+  assert datetime.datetime.fromisoformat(summary.pop("finished")).tzinfo is not None
+  assert summary == {
     "steps_per_second": 50,
     "seconds_to_first_chunk": 13,
     "wall_time": 17,

@@ -1,10 +1,12 @@
 """Streams: coverage, order, labels, and the boundary-free cross-fade."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
 from ebmjax import streams
-from ebmjax.config import default
+from ebmjax.config import default, with_settings
 from ebmjax.errors import ConfigError
 
 TRAIN_Y = np.repeat(np.arange(10), [60, 70, 64, 66, 61, 59, 62, 68, 63, 65])
@@ -12,9 +14,9 @@ TEST_Y = np.tile(np.arange(10), 8)
 
 
 def spec(**changes):
-  stream = default().stream
-  stream.update({"iterations": 9, "batch_size": 32} | changes)
-  return stream
+  chosen = {"iterations": 9, "batch_size": 32} | changes
+  settings = {f"stream.{name}": value for name, value in chosen.items()}
+  return with_settings(default(), settings).stream
 
 
 def build(seed=0, **changes):
@@ -184,6 +186,128 @@ def test_a_batch_larger_than_a_task_is_refused():
       build(setting=setting, batch_size=500)
 
 
-def test_tasks_must_divide_the_classes():
-  with pytest.raises(ConfigError, match="tasks=3 does not divide"):
-    build(tasks=3)
+# Digests of every table as they were before classes could be distributed unevenly.
+@pytest.mark.parametrize(
+  ("changes", "expected"),
+  [
+    ({}, "f960718ebf4a3aba"),
+    ({"class_order": "random"}, "9c4e785f2bd5fe80"),
+    ({"scenario": "domain"}, "03d5b469e5ba0437"),
+    ({"name": "permuted", "tasks": 3}, "08382b46aaa15829"),
+    (
+      {"setting": "boundary_free", "batch_size": 4, "class_order": "random"},
+      "42f13d5838092044",
+    ),
+    ({"setting": "joint", "tasks": 2}, "7e66e847c812efc5"),
+    ({"tasks": 10, "scenario": "task"}, "109dc4959a67e8c8"),
+  ],
+)
+def test_tables_of_even_tasks_do_not_change(changes, expected):
+  total = hashlib.sha256()
+  for table in build(3, **changes):
+    total.update(f"{table.dtype.str}{table.shape}".encode() + table.tobytes())
+  assert total.hexdigest()[:16] == expected
+
+
+@pytest.mark.parametrize("order", ["fixed", "random"])
+def test_classes_that_do_not_divide_are_distributed_evenly(order):
+  for seed in range(3):
+    stream = build(seed, tasks=4, class_order=order)
+    np.testing.assert_array_equal(stream.classes.sum(axis=1), [3, 3, 2, 2])
+    np.testing.assert_array_equal(stream.classes.sum(axis=0), [1] * 10)
+    labels = labels_of(stream)
+    for task, own in enumerate(({0, 1, 2}, {3, 4, 5}, {6, 7}, {8, 9})):
+      assert set(np.unique(labels[9 * task : 9 * task + 9])) == own
+      assert set(np.flatnonzero(stream.classes[task])) == own
+
+
+def test_uneven_tasks_share_labels_in_the_domain_scenario():
+  stream = build(tasks=4, scenario="domain")
+  np.testing.assert_array_equal(stream.classes.sum(axis=1), [3, 3, 2, 2])
+  assert stream.classes.shape == (4, 3)
+  assert not stream.classes[2:, 2].any()
+  assert labels_of(stream)[-9:].max() == 1
+
+
+def test_uneven_tasks_without_boundaries_last_epochs_of_the_smallest():
+  stream = build(tasks=4, setting="boundary_free", epochs_per_task=2)
+  assert len(stream.rows) == 2 * 4 * (128 // 32)  # digits 8 and 9 have 128 images
+  several = [
+    build(seed, tasks=4, setting="boundary_free", class_order="random", batch_size=4)
+    for seed in range(3)
+  ]
+  streams.stack(several)
+
+
+def grouped(groups, **changes):
+  return spec(class_groups=groups, **changes)
+
+
+def test_groups_of_classes_are_taken_as_listed():
+  listed = grouped(((3, 9), (0, 1, 2, 4), (8, 5, 6), 7), tasks=4)
+  stream = streams.build(listed, TRAIN_Y, TEST_Y, seed=5)
+  raw = [np.flatnonzero(row >= 0).tolist() for row in stream.labels]
+  assert raw == [[3, 9], [0, 1, 2, 4], [5, 6, 8], [7]]
+  np.testing.assert_array_equal(stream.labels[2, [8, 5, 6]], [6, 7, 8])
+  tasks = streams.make_tasks(listed, num_raw=10, seed=5)
+  assert tasks.names == tuple("3901248567")
+
+
+@pytest.mark.parametrize(
+  ("groups", "changes", "problem"),
+  [
+    (((0, 1), (2, 3)), {"tasks": 2}, "each of the data set's classes 0 to 9 once"),
+    ((tuple(range(9)), (8, 9)), {"tasks": 2}, "once"),
+    ((tuple(range(10)), ()), {"tasks": 2}, "at least one for each task"),
+    ((("cat",), tuple(range(1, 10))), {"tasks": 2}, "once"),
+    ((tuple(range(5)), (5, 6, 7, 8, 9)), {"tasks": 5}, "set it to 2"),
+    (
+      (tuple(range(5)), (5, 6, 7, 8, 9)),
+      {"tasks": 2, "class_order": "random"},
+      "would undo",
+    ),
+  ],
+)
+def test_groups_that_are_not_possible(groups, changes, problem):
+  with pytest.raises(ConfigError, match=problem):
+    streams.build(grouped(groups, **changes), TRAIN_Y, TEST_Y, seed=0)
+
+
+def test_more_tasks_than_classes_are_refused():
+  with pytest.raises(ConfigError, match=r"tasks=11 exceeds the data set's 10 classes"):
+    build(tasks=11)
+
+
+def test_classes_have_the_names_of_the_data_set():
+  pets = ("cat", "dog", "fish", "newt")
+
+  def names(given=pets, **changes):
+    tasks = streams.make_tasks(
+      spec(**{"tasks": 2, **changes}), num_raw=4, seed=0, class_names=given
+    )
+    return tasks.names
+
+  assert names() == pets
+  assert names(()) == ("0", "1", "2", "3")
+  assert names(class_order="random") == ("#1", "#2", "#3", "#4")
+  assert names(scenario="domain") == ("0", "1")
+  assert names(name="permuted")[3:5] == ("1:newt", "2:cat")
+
+
+@pytest.mark.parametrize(
+  ("shape", "pixels"), [((28, 28), 1024), ((12, 20), 240), ((40, 40), 1600), ((7,), 7)]
+)
+def test_images_of_any_size_and_rows_can_be_permuted(shape, pixels):
+  permuted = spec(name="permuted", tasks=2)
+  x = np.random.default_rng(0).random((5, *shape), np.float32)
+  shown = streams.shown_images(permuted, x)
+  assert shown.shape == (5, pixels)
+  np.testing.assert_allclose(shown.sum(), x.sum(), rtol=1e-6)
+  stream = streams.build(permuted, TRAIN_Y, TEST_Y, seed=1, shape=shape)
+  assert stream.permutation.shape == (2, pixels)
+  np.testing.assert_array_equal(np.sort(stream.permutation[1]), np.arange(pixels))
+
+
+def test_rows_and_colour_images_are_shown_as_they_are():
+  for x in (np.ones((3, 9), np.float32), np.ones((3, 8, 8, 3), np.uint8)):
+    np.testing.assert_array_equal(streams.shown_images(spec(), x), x)

@@ -11,7 +11,7 @@ from ebmjax.config.validation import resolve
 from ebmjax.data.arrays import idx_header
 from ebmjax.data.held_out import hold_out, smallest_class
 from ebmjax.errors import ConfigError, DataError
-from ebmjax.paper import printed
+from ebmjax.paper.commands import cell_for
 from ebmjax.report import plots
 from ebmjax.types import Dataset
 from tests.helpers import SPLIT, make_config, read_results, write_idx
@@ -100,9 +100,9 @@ def test_impossible_configurations(changes, told, data_dir: Path):
 
 
 def test_the_paper_s_figures_are_of_the_test_set(data_dir: Path):
-  assert printed.lookup(make_config(SPLIT, data_dir).to_dict()) is not None
+  assert cell_for(make_config(SPLIT, data_dir).to_dict()) is not None
   held = make_config(SPLIT, data_dir, data__validation=5)
-  assert printed.lookup(held.to_dict()) is None
+  assert cell_for(held.to_dict()) is None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_run_is_scored_on_the_images_held_out(
   labels = []
 
   def only_the_label(history, scalars):
-    (axes,) = plots.accuracy_per_task(history).axes[:1]
+    (axes,) = plots.accuracy_per_task(history).figure.axes[:1]
     labels.append(axes.get_ylabel())
     return {}
 

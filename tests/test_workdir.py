@@ -15,7 +15,7 @@ from ebmjax.paper import store
 from ebmjax.report import facts as report_facts
 from ebmjax.report import markup, plots
 from ebmjax.runtime import environment
-from ebmjax.runtime.finished import RESULTS
+from ebmjax.runtime.results import REQUIRED
 from ebmjax.runtime.workdir import WEIGHTS, Workdir, write_json
 from tests.helpers import (
   SPLIT,
@@ -53,14 +53,14 @@ def no_data(monkeypatch) -> None:
 
 
 # Every part is there, but one of them is not in its form.
-FACTLESS = json.dumps({key: form() for key, form in RESULTS.items()} | {"facts": None})
+FACTLESS = json.dumps({key: form() for key, form in REQUIRED.items()} | {"facts": None})
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "[1]", '"text"', "{", FACTLESS])
 def test_results_that_are_none_are_told(tmp_path: Path, content):
   (tmp_path / "results.json").write_text(content)
   told = (
-    r"results\.json .*; remove this file, and the run's command goes on from the last"
+    r"results\.json .*; remove this file, and the run's command continues from the last"
   )
   with pytest.raises(WorkdirError, match=told):
     Workdir(tmp_path).results()
@@ -99,18 +99,23 @@ def test_a_run_from_before_a_key_goes_on_at_its_default(base, run):
       folder.claim(given)
 
 
-def test_a_key_from_after_a_run_that_nothing_reads_may_differ(base, run):
-  """As those of a method that came later, and that is not this run's."""
+def test_a_key_of_what_was_not_chosen_may_differ(base, run):
+  """The first form stored the keys of every method, and called some by other names."""
   path = run / "config.json"
   config = json.loads(path.read_text())
-  del config["method"]["adapted"]
+  config["network"]["trunk"] = "none"
+  config["method"]["adapted"] = 7
   write_json(path, config)
   given = resolve(make_config(SBC, base / "data", seeds=2))
-  given.method.adapted = 8
   Workdir(run).claim(given)
-  given.method.name = "pgma"
-  with pytest.raises(WorkdirError, match=r"config\.method.adapted=80, not 8"):
-    Workdir(run).claim(given)
+  config["method"]["name"] = "pgma"
+  write_json(path, config)
+  changes = {"method__name": "pgma", "method__num_generated_units": 6}
+  pgma = resolve(make_config(SBC, base / "data", seeds=2, **changes))
+  with pytest.raises(
+    WorkdirError, match=r"config\.method\.num_generated_units=7, not 6"
+  ):
+    Workdir(run).claim(pgma)
 
 
 @pytest.mark.usefixtures("no_data")
@@ -218,7 +223,7 @@ def test_the_commits_of_all_starts_are_kept(base, run, monkeypatch):
     assert results["facts"]["environment"]["commit"] == "a"
   rows = markup.element("div", *report_facts.sections(results))
   assert "a, b" in str(rows)
-  assert store.make_entry(results, "now", {}).commits == ["a", "b"]
+  assert store.make_entry(results, run, {}).commits == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["config.json", "run.json", "results.json"])

@@ -1,66 +1,97 @@
-"""What of a configuration decides a run's result: equal runs have equal identities."""
+"""Which runs are the same, and how two runs differ: asked here and nowhere else.
+
+A run is identified by the keys that decide its result and by the result versions of its
+components. Configurations that an earlier version wrote are upgraded first.
+"""
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from ml_collections import ConfigDict
-
-from ebmjax import config as configuration
-from ebmjax import effects
+from ebmjax.config import flat_keys
+from ebmjax.config.groups import PLACES, is_installed, keys_of
+from ebmjax.config.upgrade import upgrade
 
 WEIGHTS = "FILE.npz"  # stands for the user's own file of pre-trained weights
-# Keys that change neither the training nor what is scored at its end.
-FREE = (
-  *(key for key in configuration.PLACES if key != "network.pretrained"),
-  *("seed", "seeds", "network.conv_form"),
-)
-_FREE_GROUPS = ("eval.", "checkpoint.", "runner.")
+# Which devices there are changes no result, except for the rounding of sums where a
+# batch is split, or seeds run side by side (vmap).
+_DEVICES = ("runner.devices", "runner.batch_devices")
 
 
-def recorded(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a run's configuration by dotted key, less the keys that do not matter.
+class Difference(NamedTuple):
+  """A key with another value in one run than in another; None where one lacks it."""
+
+  key: str
+  first: Any
+  second: Any
+
+
+def decisive(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the keys of a run's configuration, of any age, that decide its result.
 
   Of the file of pre-trained weights only whether there is one is kept.
   """
-  flat = configuration.flat_keys(ConfigDict(json.loads(json.dumps(config))))
-  kept = {key: value for key, value in flat.items() if not _free(key)}
+  flat = _upgraded(config)
+  keys = keys_of(flat if is_installed(flat) else {})
+  kept = {k: v for k, v in flat.items() if k not in keys or not keys[k].free}
   if kept.get("network.pretrained"):
     kept["network.pretrained"] = WEIGHTS
   return kept
 
 
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the mapping of mappings that `recorded` took the dotted keys from."""
-  tree: dict[str, Any] = {}
-  for key, value in flat.items():
-    *groups, name = key.split(".")
-    branch = tree
-    for group in groups:
-      branch = branch.setdefault(group, {})
-    branch[name] = value
-  return tree
+def identity(config: Mapping[str, Any]) -> str:
+  """Returns a text that is equal for runs of equal result: the same but for seeds."""
+  return json.dumps(decisive(config), sort_keys=True)
 
 
-def identity(flat: Mapping[str, Any]) -> str:
-  """Returns a text that is equal for runs of equal configuration.
+def differences(
+  first: Mapping[str, Any], second: Mapping[str, Any]
+) -> tuple[Difference, ...]:
+  """Returns how two runs differ in what decides their results, sorted by key."""
+  return _differences(decisive(first), decisive(second))
 
-  A key that `flat`, of an older run, does not have counts as having its default, and so
-  does a key of another method: an older run could not know its value.
+
+def departures(
+  config: Mapping[str, Any], usual: Mapping[str, Any]
+) -> tuple[Difference, ...]:
+  """Returns what must be set in `usual` for it to be `config`, sorted by key.
+
+  Keys that `config` lacks are left out: the choice that brings them is set itself.
   """
-  usual = recorded(configuration.default().to_dict())
-  whole = usual | dict(flat)
-  unread = effects.without_effect(ConfigDict(nested(whole)))
-  of_others = [key for key in unread if key.startswith("method.") and key in usual]
-  whole |= {key: usual[key] for key in of_others}
-  return json.dumps({k: _number(v) for k, v in whole.items()}, sort_keys=True)
+  found = differences(config, usual)
+  return tuple(each for each in found if each.first is not None)
 
 
-def _free(key: str) -> bool:
-  return key in FREE or key.startswith(_FREE_GROUPS)
+def obstacles(
+  first: Mapping[str, Any], second: Mapping[str, Any]
+) -> tuple[Difference, ...]:
+  """Returns why one run cannot be continued as the other, sorted by key.
+
+  Beside what decides a result, it must be evaluated and stored alike. Where the data
+  and the weights lie does not matter: their digests are compared instead.
+  """
+  free = {*PLACES, *_DEVICES}
+  both = [_upgraded(config) for config in (first, second)]
+  return _differences(
+    *({key: value for key, value in flat.items() if key not in free} for flat in both)
+  )
 
 
-def _number(value: Any) -> Any:
-  """Returns 1 as 1.0, so that equal numbers are equal texts."""
-  whole = isinstance(value, int) and not isinstance(value, bool)
-  return float(value) if whole else value
+def _upgraded(config: Mapping[str, Any]) -> dict[str, Any]:
+  flat = flat_keys(upgrade(config))
+  return {key: _plain(value) for key, value in flat.items()}
+
+
+def _differences(
+  first: Mapping[str, Any], second: Mapping[str, Any]
+) -> tuple[Difference, ...]:
+  return tuple(
+    Difference(key, first.get(key), second.get(key))
+    for key in sorted(first.keys() | second.keys())
+    if first.get(key) != second.get(key)
+  )
+
+
+def _plain(value: Any) -> Any:
+  """Returns a value as JSON has it: lists in place of tuples."""
+  return [_plain(each) for each in value] if isinstance(value, tuple | list) else value

@@ -1,23 +1,23 @@
 """Reads the command line; whatever is wrong with it ends in one sentence."""
 
 import importlib.util
-import logging
 import os
 import re
 import shlex
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from ebmjax import config as configuration
-from ebmjax.config.variants import VARIANTS, UnknownVariantError
-from ebmjax.effects import without_effect
-from ebmjax.errors import ConfigError
+from ebmjax.config import default, flat_keys, with_settings
+from ebmjax.config.experiments import Experiment
+from ebmjax.config.groups import CHOICES, keys_of, require_keys, unknown
+from ebmjax.config.schema import Key
+from ebmjax.errors import ConfigError, UsageError
 
-_log = logging.getLogger(__name__)
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
 _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
 
@@ -41,14 +41,12 @@ def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
     raise ConfigError(
       "no experiment is named; give one such as --config=configs/permmnist.py."
     )
-  config = load(chosen)
-  known = configuration.flat_keys(config)
-  overrides = _overrides(argv)
-  for key in overrides:
+  config = _load_for(chosen, argv)
+  known = flat_keys(config)
+  for key in _overrides(argv):
     if key not in known:
-      raise ConfigError(f"config.{key} {_no_key(key, known)}")
+      raise ConfigError(f"config.{key} {unknown(key, known)}")
   values = _read_flags(_without("config", argv), config)
-  _tell_unread(values.config, {key: known[key] for key in overrides})
   return values.config, _workdir(values.workdir or default_workdir(chosen))
 
 
@@ -57,32 +55,35 @@ def distributed(argv: list[str]) -> str:
   return _value_of("distributed", argv) or "auto"
 
 
-def load(chosen: str) -> ConfigDict:
-  """Returns the configuration of FILE[:variants], as the file has it."""
+def load(chosen: str, choices: Mapping[str, Any] | None = None) -> ConfigDict:
+  """Returns the configuration of FILE[:variants], with `choices` in place of its own.
+
+  A choice is a key such as "method.name", which brings keys of its own.
+  """
   path, _, variants = chosen.partition(":")
   module = _import(Path(path))
+  experiment = getattr(module, "EXPERIMENT", None)
+  if isinstance(experiment, Experiment):
+    return experiment.config(variants, choices)
   try:
     config = module.get_config(variants) if variants else module.get_config()
   except ConfigError:
     raise
   except Exception as error:  # the file is a user's own program
-    raise ConfigError(f"get_config of {path} fails: {_told(error)}.") from error
+    raise ConfigError(f"get_config of {path} fails: {_describe(error)}.") from error
   if not isinstance(config, ConfigDict):
     raise ConfigError(
       f"get_config of {path} returns {type(config).__name__}, not a ConfigDict; return "
       "what ebmjax.config.default() gives, with its changes."
     )
-  known, given = map(configuration.flat_keys, (configuration.default(), config))
-  for key in given:
-    if key not in known:
-      raise ConfigError(f"config.{key} of {path} {_no_key(key, known)}")
-  for key in known:
-    if key not in given:
-      raise ConfigError(
-        f"config.{key} is missing in {path}; start from ebmjax.config.default(), which "
-        "has every key."
-      )
-  return config
+  require_keys(config, path)
+  return with_settings(config, choices) if choices else config
+
+
+def _load_for(chosen: str, argv: list[str]) -> ConfigDict:
+  """Returns the configuration with the choices that flags of `argv` make."""
+  names = [key for key in _overrides(argv) if key in CHOICES]
+  return load(chosen, {key: _value_of(f"config.{key}", argv) for key in names})
 
 
 def command(argv: list[str]) -> str:
@@ -96,57 +97,43 @@ def description(chosen: str) -> str:
 
 
 def help_text(usage: str, argv: list[str]) -> str:
-  """Returns the usage, the chosen experiment's description, and every key."""
+  """Returns the usage, the chosen experiment's description, and its keys."""
   chosen = _value_of("config", argv)
-  config = load(chosen) if chosen else configuration.default()
-  parts = [usage.strip(), description(chosen).strip() if chosen else ""]
-  unread = without_effect(config) if chosen else {}
-  keys = [
-    _key_told(key, value)
-    for key, value in configuration.flat_keys(config).items()
-    if key not in unread
-  ]
+  config = _load_for(chosen, argv) if chosen else default()
+  keys, values = keys_of(flat_keys(config)), flat_keys(config)
   title = f"Keys of {chosen}:" if chosen else "Keys and their defaults:"
-  parts.append("\n".join([title, *keys]))
-  if unread:
-    told = f"Keys without effect there: {', '.join(sorted(unread))}."
-    parts.append(textwrap.fill(told, 88))
-  variants = variants_of(chosen) if chosen else tuple(VARIANTS)
-  parts.append(_variants_told(variants))
+  lines = [_describe_key(name, key, values[name]) for name, key in keys.items()]
+  variants = variants_of(chosen) if chosen else ()
+  parts = [
+    usage.strip(),
+    description(chosen).strip() if chosen else "",
+    "\n".join([title, *lines]),
+    _describe_variants(variants),
+  ]
   return "\n\n".join(part for part in parts if part)
 
 
-def _key_told(key: str, value: Any) -> str:
-  from ebmjax.config.validation import (
-    CHOICES,  # which imports JAX: a second, for help alone
-  )
-
-  told = f"  --config.{key}={value!r}"
-  if key not in CHOICES:
-    return told
+def _describe_key(name: str, key: Key, value: Any) -> str:
+  """Returns a key with its value, what it is, and its choices."""
   margin = " " * 6
-  choices = textwrap.fill(
-    ", ".join(CHOICES[key]), 88, initial_indent=margin, subsequent_indent=margin
+  text = f"{key.help}: {', '.join(key.choices)}" if key.choices else key.help
+  return f"  --config.{name}={value!r}\n" + textwrap.fill(
+    text, 88, initial_indent=margin, subsequent_indent=margin
   )
-  return f"{told}\n{choices}"
 
 
 def variants_of(chosen: str) -> tuple[str, ...]:
-  """Returns the variants of FILE[:variants], none where the file knows none."""
-  try:
-    load(f"{chosen.partition(':')[0]}:?")  # which no experiment has
-  except UnknownVariantError as error:
-    return error.variants
-  except ConfigError:
-    pass  # a file of the user's own, with other ways
-  return ()
+  """Returns the variants of FILE[:variants], none of a file in a form of its own."""
+  module = _import(Path(chosen.partition(":")[0]))
+  experiment = getattr(module, "EXPERIMENT", None)
+  return experiment.variants if isinstance(experiment, Experiment) else ()
 
 
-def _variants_told(variants: tuple[str, ...]) -> str:
+def _describe_variants(variants: tuple[str, ...]) -> str:
   if not variants:
     return ""
-  several = f" Several: FILE:{','.join(variants[:2])}" if len(variants) > 1 else ""
-  return f"Variants: {', '.join(variants)}.{several}"
+  text = f"Variants: {', '.join(variants)}. Several: FILE:{','.join(variants[:2])}"
+  return textwrap.fill(text if len(variants) > 1 else f"Variants: {variants[0]}.", 88)
 
 
 def default_workdir(chosen: str) -> str:
@@ -167,21 +154,15 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
       "config", config, flag_values=values, lock_config=True, sys_argv=argv
     )
     rest = values(argv)
+  except flags.UnrecognizedFlagError as error:
+    said = " ".join(str(error).split()).rstrip(".")
+    raise UsageError(f"{said}; see --help.") from error
   except (flags.Error, TypeError, ValueError) as error:
     said = " ".join(str(error).split()).rstrip(".")
     raise ConfigError(f"{_wrong_value(said, config) or said}; see --help.") from error
   if rest[1:]:
-    raise ConfigError(f"the argument {rest[1]!r} is not a flag; see --help.")
+    raise UsageError(f"the argument {rest[1]!r} is not a flag; see --help.")
   return values
-
-
-def _tell_unread(config: ConfigDict, before: dict[str, Any]) -> None:
-  """Warns of keys that were changed and that the run does not read."""
-  unread = without_effect(config)
-  for key in before:
-    value = configuration.lookup(config, key)
-    if key in unread and value != before[key]:
-      _log.warning("config.%s=%r has no effect with %s.", key, value, unread[key])
 
 
 def _import(path: Path) -> Any:
@@ -201,13 +182,13 @@ def _import(path: Path) -> Any:
   except SyntaxError as error:
     raise ConfigError(f"{path} is not valid Python: {error}.") from error
   except Exception as error:  # the file is a user's own program
-    raise ConfigError(f"{path} fails when imported: {_told(error)}.") from error
+    raise ConfigError(f"{path} fails when imported: {_describe(error)}.") from error
   if not hasattr(module, "get_config"):
     raise ConfigError(f"{path} has no function get_config(variants); see configs/.")
   return module
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
   return f"{type(error).__name__}: {' '.join(str(error).split()).rstrip('.')}"
 
 
@@ -239,21 +220,10 @@ def _overrides(argv: list[str]) -> list[str]:
   return [match[1] for match in map(_OVERRIDE.match, argv) if match]
 
 
-def _no_key(key: str, known: dict[str, Any]) -> str:
-  """Returns what is said of a name that is no key."""
-  below = [name for name in known if name.startswith(f"{key}.")]
-  if below:
-    return f"is a group of keys, such as config.{below[0]}; see --help for all keys."
-  hint = configuration.nearest(key, known)
-  if hint:
-    return f"is unknown; did you mean config.{hint}? See --help for all keys."
-  return "is unknown; see --help for all keys."
-
-
 def _wrong_value(said: str, config: ConfigDict) -> str:
   """Returns what a value should have been, of a complaint about a key's type."""
   found = re.match(r"flag --config\.([\w.]+)=(.*?): ", said)
-  if found is None or found[1] not in (known := configuration.flat_keys(config)):
+  if found is None or found[1] not in (known := flat_keys(config)):
     return ""
   kind = _KINDS.get(type(known[found[1]]), f"like {known[found[1]]!r}")
   return f"config.{found[1]}={found[2]} is not {kind}"

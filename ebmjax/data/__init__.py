@@ -1,19 +1,33 @@
 """Loads the data set a configuration asks for, whole and verified, or raises."""
 
+import inspect
 import sys
 import textwrap
 from pathlib import Path
 from typing import Any, TextIO
 
-from ebmjax.data import embedded, files, generated, held_out, tfds_prepare, tfds_source
+from ebmjax.data import files, held_out, selection, tfds_prepare, tfds_source
 from ebmjax.data.arrays import check_classes, digest
-from ebmjax.data.registry import DATASETS, DatasetInfo, find
-from ebmjax.errors import DataError
+from ebmjax.data.assembly import from_arrays
+from ebmjax.data.moments import statistics
+from ebmjax.data.registry import DATASETS, find
+from ebmjax.data.spec import DatasetSpec
+from ebmjax.errors import ConfigError, DataError
 from ebmjax.types import Dataset
 
 SOURCES = ("auto", "tfds", "files", "embedded")
 
-__all__ = ["DATASETS", "SOURCES", "DatasetInfo", "banner", "digest", "load"]
+__all__ = [
+  "DATASETS",
+  "SOURCES",
+  "DatasetSpec",
+  "banner",
+  "digest",
+  "find",
+  "from_arrays",
+  "load",
+  "statistics",
+]
 
 
 def load(config: Any) -> Dataset:
@@ -24,52 +38,91 @@ def load(config: Any) -> Dataset:
   `require_full`, to accept nothing but the full official set. May be absent: `download`
   (True), which allows the network; `validation` (0), how many training images of each
   class take the place of the test images; `images` (0: all), how many of the others to
-  train on; and `memorise` (False), which puts random labels on them and makes them the
-  test images.
+  train on; `memorise` (False), which puts random labels on them and makes them the test
+  images; and the parameters of the set's own `load`.
   """
-  info = find(config.name)
+  spec = find(config.name)
   try:
-    dataset = _load_from(info, config)
+    dataset = _load_from(spec, config)
   except OSError as error:
     raise DataError(
       f"config.data.dir cannot be read ({error}): make it a folder that can be read."
     ) from None
+  if not dataset.class_names:
+    dataset = dataset._replace(class_names=spec.class_names)
   loaded = dataset
   validation = int(getattr(config, "validation", 0))
   if validation:
     dataset = held_out.hold_out(dataset, validation)
-  dataset = generated.choose(
-    dataset, images=_images(config), memorise=getattr(config, "memorise", False)
+  dataset = selection.choose(
+    dataset,
+    images=int(getattr(config, "images", 0)),
+    memorise=getattr(config, "memorise", False),
   )
   if config.require_full and not dataset.full:
-    raise DataError(_not_full(info, f"this is {dataset.source}"))
+    raise DataError(_not_full(spec, f"this is {dataset.source}"))
   if not loaded.full:
     check_classes(loaded)
   return dataset
 
 
-def _load_from(info: DatasetInfo, config: Any) -> Dataset:
+def _load_from(spec: DatasetSpec, config: Any) -> Dataset:
   """Returns the data set of the source that `config` names."""
-  if info.generated:
-    return generated.load(info, _images(config))
+  if config.source not in SOURCES:
+    raise DataError(
+      f"config.data.source must be one of {', '.join(SOURCES)}, but is "
+      f"{config.source!r}: choose one of them."
+    )
+  if config.source not in ("auto", *spec.sources):
+    raise DataError(
+      f"{spec.name} is not available from config.data.source={config.source}: set it "
+      f"to {' or '.join(('auto', *spec.sources))}."
+    )
+  if spec.load is not None:
+    return _make(spec, config)
+  if not spec.layouts:
+    raise DataError(
+      f"the DatasetSpec {config.name} has neither load nor layouts: give it a load."
+    )
   download = bool(getattr(config, "download", True))
-  if config.source == "embedded":
-    return embedded.load(info)
+  if config.source == "embedded" and spec.embedded is not None:
+    return spec.embedded(spec)
   if config.source == "files":
-    return files.load(info, _files_folder(config.dir))
+    return files.load(spec, _files_folder(config.dir))
   if config.source == "tfds":
-    return tfds_source.load(info, _tfds_folder(config.dir), download)
-  if config.source == "auto":
-    return _load_best(info, config.dir, download, config.require_full)
-  raise DataError(
-    f"config.data.source must be one of {', '.join(SOURCES)}, but is "
-    f"{config.source!r}: choose one of them."
-  )
+    return tfds_source.load(spec, _tfds_folder(config.dir), download)
+  return _load_best(spec, config.dir, download, config.require_full)
 
 
-def _images(config: Any) -> int:
-  """Returns how many training images are asked for; 0: all."""
-  return int(getattr(config, "images", 0))
+def _make(spec: DatasetSpec, config: Any) -> Dataset:
+  """Returns what a spec's own `load` makes or reads, checked against the spec."""
+  assert spec.load is not None
+  made = spec.load(**_arguments(spec, config))
+  if isinstance(made, Dataset):
+    return made
+  dataset = from_arrays(*made, name=spec.name, class_names=spec.class_names)
+  for stated, found, what in (
+    (spec.image_shape, dataset.shape, "image_shape"),
+    (spec.num_classes, dataset.num_classes, "num_classes"),
+  ):
+    if stated is not None and stated != found:
+      raise DataError(
+        f"{config.name} states {what}={stated}, but its load returns {found}: correct "
+        "the DatasetSpec or its load."
+      )
+  return dataset
+
+
+def _arguments(spec: DatasetSpec, config: Any) -> dict[str, Any]:
+  """Returns the keyword-only parameters of a spec's `load`: keys of config.data."""
+  assert spec.load is not None
+  found = {}
+  for name, parameter in inspect.signature(spec.load).parameters.items():
+    value = getattr(config, name, parameter.default)
+    if value is inspect.Parameter.empty:
+      raise ConfigError(f"config.data.{name} is missing: {spec.name} needs it, set it.")
+    found[name] = value
+  return found
 
 
 def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
@@ -93,27 +146,29 @@ def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
 
 
 def _load_best(
-  info: DatasetInfo, folder: str, download: bool, require_full: bool
+  spec: DatasetSpec, folder: str, download: bool, require_full: bool
 ) -> Dataset:
   """Returns the set at hand or for download, or else the embedded one with a banner.
 
   Only a set that cannot be had leads to the embedded one: damaged files raise.
   """
-  if folder and files.at_hand(info, _files_folder(folder)):
-    return files.load(info, _files_folder(folder))
+  if folder and files.at_hand(spec, _files_folder(folder)):
+    return files.load(spec, _files_folder(folder))
+  if "tfds" not in spec.sources:
+    raise DataError(_not_full(spec, "none of its files is in config.data.dir"))
   data_dir = _tfds_folder(folder)
-  prepared = tfds_source.find_prepared(info, data_dir)
+  prepared = tfds_source.find_prepared(spec, data_dir)
   if prepared is not None:
-    return tfds_source.read(info, prepared)
+    return tfds_source.read(spec, prepared)
   reason = f"no full set is in {data_dir}, and config.data.download is false"
   if download:
     try:
-      return tfds_source.load(info, data_dir, download)
+      return tfds_source.load(spec, data_dir, download)
     except tfds_prepare.UnavailableError as error:
       reason = f"no full set is in {data_dir}, and {error.problem}"
-  if require_full or info.name != "mnist":
-    raise DataError(_not_full(info, reason))
-  dataset = embedded.load(info)
+  if require_full or spec.embedded is None:
+    raise DataError(_not_full(spec, reason))
+  dataset = spec.embedded(spec)
   banner(dataset, reason)
   return dataset
 
@@ -137,27 +192,20 @@ def _files_folder(folder: str) -> Path:
       "config.data.source=files needs the folder of the files, but config.data.dir is "
       '"": set config.data.dir.'
     )
-  return _expanded(folder)
+  return files.expand(folder)
 
 
 def _tfds_folder(folder: str) -> Path:
   """Returns the folder of the TFDS sets."""
-  return _expanded(folder or tfds_source.default_dir())
+  return files.expand(folder or tfds_source.default_dir())
 
 
-def _expanded(folder: str) -> Path:
-  try:
-    return Path(folder).expanduser()
-  except RuntimeError as error:  # the home of a user that there is not
-    raise DataError(
-      f"the folder {folder!r} is in the home of an unknown user: set config.data.dir "
-      "to one that exists."
-    ) from error
-
-
-def _not_full(info: DatasetInfo, reason: str) -> str:
+def _not_full(spec: DatasetSpec, reason: str) -> str:
   """Returns the sentence for a full set that cannot be had."""
+  if "tfds" not in spec.sources:
+    remedy = spec.by_hand if spec.layouts else "set config.data.require_full=False"
+    return f"the full {spec.name} set is required, but {reason}: {remedy}."
   return (
-    f"the full {info.name} set is required, but {reason}: go online and set "
-    f"config.data.source=tfds, or {info.by_hand}."
+    f"the full {spec.name} set is required, but {reason}: go online and set "
+    f"config.data.source=tfds, or {spec.by_hand}."
   )

@@ -60,7 +60,7 @@ def digest(dataset: Dataset) -> str:
   total = hashlib.sha256()
   for values in (dataset.train_x, dataset.train_y, dataset.test_x, dataset.test_y):
     total.update(f"{values.dtype.str}{values.shape}".encode())
-    total.update(np.ascontiguousarray(values).tobytes())
+    total.update(np.ascontiguousarray(values).data)  # in place, mapped arrays too
   return total.hexdigest()[:16]
 
 

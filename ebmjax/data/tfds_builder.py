@@ -16,18 +16,18 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from ebmjax.data.arrays import Split, check_split
-from ebmjax.data.registry import DatasetInfo, Download
+from ebmjax.data.spec import DatasetSpec, Download
 from ebmjax.errors import DataError
 
 
-def make_builder(info: DatasetInfo, folder: Path) -> Any:
+def make_builder(spec: DatasetSpec, folder: Path) -> Any:
   """Returns a builder of one data set, which writes <data_dir>/<name>/<version>."""
   url_info = tfds.download.checksums.UrlInfo
   url_infos = {
-    info.url + name: url_info(
+    spec.url + name: url_info(
       tfds.core.utils.Size(download.size), download.sha256, name
     )
-    for name, download in info.downloads.items()
+    for name, download in spec.downloads.items()
   }
   # TFDS takes the name, version and checksums of a builder from its class.
   members = {
@@ -35,7 +35,7 @@ def make_builder(info: DatasetInfo, folder: Path) -> Any:
     "name": folder.parent.name,
     "VERSION": tfds.core.Version(folder.name),
     "url_infos": url_infos,
-    "dataset": info,
+    "dataset": spec,
   }
   builder = type("Builder", (_Builder,), members, skip_registration=True)
   return builder(data_dir=str(folder.parent.parent), file_format="array_record")
@@ -44,7 +44,7 @@ def make_builder(info: DatasetInfo, folder: Path) -> Any:
 class _Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type: ignore[call-arg]
   """Downloads, verifies and stores the set of its subclass."""
 
-  dataset: DatasetInfo
+  dataset: DatasetSpec
 
   def _info(self) -> Any:
     """Returns the description of the stored examples."""

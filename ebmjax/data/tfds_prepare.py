@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ebmjax.data.registry import DatasetInfo
+from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import DataError
 
 PROBE_SECONDS = 3.0
@@ -21,29 +21,29 @@ _log = logging.getLogger(__name__)
 class UnavailableError(DataError):
   """A set that cannot be downloaded here and now, though nothing on disk is damaged."""
 
-  def __init__(self, info: DatasetInfo, reason: str):
+  def __init__(self, spec: DatasetSpec, reason: str):
     """Keeps the problem apart from its remedy, for sentences with other remedies."""
-    self.problem = f"{info.name} cannot be downloaded from {info.url} ({reason})"
-    super().__init__(f"{self.problem}: go online and run again, or {info.by_hand}.")
+    self.problem = f"{spec.name} cannot be downloaded from {spec.url} ({reason})"
+    super().__init__(f"{self.problem}: go online and run again, or {spec.by_hand}.")
 
 
-def own_folder(info: DatasetInfo, data_dir: Path) -> Path:
+def own_folder(spec: DatasetSpec, data_dir: Path) -> Path:
   """Returns the version folder of our own preparation; its parent names the builder."""
-  return data_dir / f"ebmjax_{info.name}" / "1.0.0"
+  return data_dir / f"ebmjax_{spec.name}" / "1.0.0"
 
 
-def prepare(info: DatasetInfo, folder: Path) -> None:
+def prepare(spec: DatasetSpec, folder: Path) -> None:
   """Downloads a set and stores it in `folder`, a whole set or none, or raises."""
   _make_way(folder)
-  problem = probe(info)
+  problem = probe(spec)
   if problem:
-    raise UnavailableError(info, problem)
-  _log.info("Downloading %s and preparing it in %s", info.name, folder)
+    raise UnavailableError(spec, problem)
+  _log.info("Downloading %s and preparing it in %s", spec.name, folder)
   with quiet_tfds() as tfds:
-    _download_and_prepare(info, folder, tfds)
+    _download_and_prepare(spec, folder, tfds)
 
 
-def probe(info: DatasetInfo) -> str:
+def probe(spec: DatasetSpec) -> str:
   """Returns why the server of a set cannot be reached, or "" where it can be.
 
   A thread bounds the time, because looking up a host name obeys no time-out.
@@ -51,7 +51,7 @@ def probe(info: DatasetInfo) -> str:
   found = [f"no answer within {PROBE_SECONDS:g} seconds"]
 
   def ask() -> None:
-    found[0] = _ask(info.url + next(iter(info.downloads)))
+    found[0] = _ask(spec.url + next(iter(spec.downloads)))
 
   thread = threading.Thread(target=ask, daemon=True)
   thread.start()
@@ -105,7 +105,7 @@ def quiet_tfds() -> Iterator[Any]:
     downloader.MAX_RETRIES = retries
 
 
-def _download_and_prepare(info: DatasetInfo, folder: Path, tfds: Any) -> None:
+def _download_and_prepare(spec: DatasetSpec, folder: Path, tfds: Any) -> None:
   """Runs the builder, and tells each of its failures in a sentence."""
   import requests
   from tensorflow_datasets.core.download import download_manager, util
@@ -116,20 +116,20 @@ def _download_and_prepare(info: DatasetInfo, folder: Path, tfds: Any) -> None:
     force_checksums_validation=True, try_download_gcs=False
   )
   try:
-    builder = tfds_builder.make_builder(info, folder)
+    builder = tfds_builder.make_builder(spec, folder)
     builder.download_and_prepare(download_config=config)
   except download_manager.NonMatchingChecksumError:
     problem = "a downloaded file does not match its official checksum"
-    raise UnavailableError(info, problem) from None
+    raise UnavailableError(spec, problem) from None
   except (util.DownloadError, requests.RequestException) as error:
-    raise UnavailableError(info, _first_line(error)) from None
+    raise UnavailableError(spec, _first_line(error)) from None
   except ImportError as error:  # of what TFDS writes with, on some platforms
-    raise UnavailableError(info, _first_line(error)) from None
+    raise UnavailableError(spec, _first_line(error)) from None
   except OSError as error:
     # Another process may have finished the same set first, and that is as good.
     if not is_prepared(folder):
       raise DataError(
-        f"{info.name} cannot be prepared in {folder} ({_first_line(error)}): set "
+        f"{spec.name} cannot be prepared in {folder} ({_first_line(error)}): set "
         "config.data.dir to a folder that can be written and has 500 MB free."
       ) from None
   if not is_prepared(folder):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ebmjax.data import tfds_prepare
 from ebmjax.data.arrays import Pins, Split, check_pins, check_split
-from ebmjax.data.registry import DatasetInfo
+from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
 
@@ -32,49 +32,49 @@ def default_dir() -> str:
   return os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
 
 
-def find_prepared(info: DatasetInfo, data_dir: Path) -> Prepared | None:
+def find_prepared(spec: DatasetSpec, data_dir: Path) -> Prepared | None:
   """Returns the prepared set to read, our own before a stock one, or None."""
-  own = tfds_prepare.own_folder(info, data_dir)
+  own = tfds_prepare.own_folder(spec, data_dir)
   if tfds_prepare.is_prepared(own):
     return Prepared(own, ours=True)
-  for folder in sorted((data_dir / info.name).glob("*.*.*"), reverse=True):
+  for folder in sorted((data_dir / spec.name).glob("*.*.*"), reverse=True):
     if tfds_prepare.is_prepared(folder) and any(folder.glob("*.array_record*")):
       return Prepared(folder, ours=False)
   return None
 
 
-def load(info: DatasetInfo, data_dir: Path, download: bool) -> Dataset:
+def load(spec: DatasetSpec, data_dir: Path, download: bool) -> Dataset:
   """Returns the set of TFDS, preparing it first where that is allowed and needed."""
-  prepared = find_prepared(info, data_dir)
+  prepared = find_prepared(spec, data_dir)
   if prepared is None:
     if not download:
       raise DataError(
-        f"TFDS has no array_record set of {info.name} in {data_dir}, and "
+        f"TFDS has no array_record set of {spec.name} in {data_dir}, and "
         "config.data.download is false: set config.data.download=True, or "
         "config.data.dir to the folder that has one."
       )
-    folder = tfds_prepare.own_folder(info, data_dir)
-    tfds_prepare.prepare(info, folder)
+    folder = tfds_prepare.own_folder(spec, data_dir)
+    tfds_prepare.prepare(spec, folder)
     prepared = Prepared(folder, ours=True)
-  return read(info, prepared)
+  return read(spec, prepared)
 
 
-def read(info: DatasetInfo, prepared: Prepared) -> Dataset:
+def read(spec: DatasetSpec, prepared: Prepared) -> Dataset:
   """Returns a prepared set, verified against the official size and content."""
-  train = _read_split(info, prepared, "train", info.train)
-  test = _read_split(info, prepared, "test", info.test)
+  train = _read_split(spec, prepared, "train", spec.train)
+  test = _read_split(spec, prepared, "test", spec.test)
   folder = prepared.folder
-  source = f"{info.name}, full, TFDS {folder.parent.name} {folder.name}"
+  source = f"{spec.name}, full, TFDS {folder.parent.name} {folder.name}"
   arrays = (train.x, train.y, test.x, test.y)
-  return Dataset(info.name, source, True, *arrays, num_classes=info.num_classes)
+  return Dataset(spec.name, source, True, *arrays, num_classes=spec.num_classes)
 
 
-def _read_split(info: DatasetInfo, prepared: Prepared, name: str, pins: Pins) -> Split:
+def _read_split(spec: DatasetSpec, prepared: Prepared, name: str, pins: Pins) -> Split:
   """Returns one split of a prepared set, in the official order where it is known."""
   remedy = f"delete {prepared.folder} and run again"
   where = f"the {name} split in {prepared.folder}"
   try:
-    columns = _read_columns(prepared, name)
+    columns = read_columns(prepared, name)
   except ImportError as error:  # the set is good
     raise DataError(
       f"{where} cannot be read ({error}): pip install array_record."
@@ -83,13 +83,13 @@ def _read_split(info: DatasetInfo, prepared: Prepared, name: str, pins: Pins) ->
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     raise DataError(f"{where} cannot be read ({reason}): {remedy}.") from None
   x, y = columns["image"], columns["label"]
-  if x.shape[1:] == (*info.image_shape, 1):
+  if x.shape[1:] == (*spec.image_shape, 1):
     x = x[..., 0]  # the stock sets keep an axis for the one channel
   if prepared.ours:
     order = _official_order(columns["index"], where, remedy)
     x, y = x[order], y[order]
   split = Split(x, y, where, where)
-  split = check_split(split, info.image_shape, info.num_classes, remedy)
+  split = check_split(split, spec.image_shape, spec.num_classes, remedy)
   check_pins(split, pins, ordered=prepared.ours, remedy=remedy)
   return split
 
@@ -102,7 +102,7 @@ def _official_order(index: np.ndarray, where: str, remedy: str) -> np.ndarray:
   return order
 
 
-def _read_columns(prepared: Prepared, name: str) -> dict[str, np.ndarray]:
+def read_columns(prepared: Prepared, name: str) -> dict[str, np.ndarray]:
   """Returns the features of a split as arrays [N, ...], in the order on disk."""
   with tfds_prepare.quiet_tfds() as tfds:
     builder = tfds.builder_from_directory(prepared.folder)

@@ -1,5 +1,7 @@
 """What the methods that train on old rows beside the new ones share."""
 
+from typing import Literal, get_args
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -7,7 +9,8 @@ from ebmjax.methods._gradient import Addition, RowLosses, gradient_learner
 from ebmjax.methods.buffers import Drawn
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
-REPLAY_WEIGHTS = ("by_task", "mean", "sum")
+ReplayWeights = Literal["by_task", "mean", "sum"]
+REPLAY_WEIGHTS = get_args(ReplayWeights)
 
 
 def weighted_learner(problem: Problem) -> Learner:

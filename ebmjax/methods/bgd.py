@@ -18,13 +18,16 @@ large for the network, deviations and loss run away. The authors take .01 to .06
 State: mu and sigma, each as params, and the network's other variables.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ebmjax.config.schema import Count, Positive, Rate
+from ebmjax.methods import studies
 from ebmjax.methods._gradient import all_energies, row_losses_of
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 
@@ -44,28 +47,32 @@ class _Sums(NamedTuple):
   loss: Array  # []
 
 
-def bgd(problem: Problem, config: Any) -> Learner:
+def bgd(
+  problem: Problem,
+  *,
+  std_init: Annotated[Rate, "every weight's first deviation"] = 0.02,
+  step_size: Annotated[Positive, "eta: scales the step of the means"] = 1.0,
+  mc_samples: Annotated[Count, "Monte-Carlo gradients a step"] = 10,
+) -> Learner:
   """Returns Bayesian gradient descent; `problem.tx` is not used."""
   network = problem.network
 
   def init(key: Array) -> BayesianState:
     params, model_state = network.init(key)
-    std = jax.tree.map(lambda p: jnp.full_like(p, config.std_init), params)
+    std = jax.tree.map(lambda p: jnp.full_like(p, std_init), params)
     return BayesianState(params, std, model_state)
 
   def step(
     state: BayesianState, key: Array, batch: Batch
   ) -> tuple[BayesianState, dict[str, Array]]:
-    sums, model_state = _sums_of_draws(problem, state, key, batch, config.draws)
+    sums, model_state = _sums_of_draws(problem, state, key, batch, mc_samples)
 
     def move(mean: Array, std: Array, gradient: Array) -> Array:
-      return mean - config.step_size * jnp.square(std) * (gradient / config.draws)
+      return mean - step_size * jnp.square(std) * (gradient / mc_samples)
 
     params = jax.tree.map(move, state.params, state.std, sums.gradient)
-    std = jax.tree.map(
-      lambda s, p: shrink(s, p / config.draws), state.std, sums.product
-    )
-    loss = sums.loss / (config.draws * batch.y.shape[0])
+    std = jax.tree.map(lambda s, p: shrink(s, p / mc_samples), state.std, sums.product)
+    loss = sums.loss / (mc_samples * batch.y.shape[0])
     return BayesianState(params, std, model_state), {"loss": loss}
 
   def consolidate(state: BayesianState, key: Array, view: TaskView) -> BayesianState:
@@ -145,3 +152,20 @@ def _normal(key: Array, tree: PyTree) -> PyTree:
       for k, leaf in zip(keys, leaves, strict=True)
     ]
   return jax.tree.unflatten(structure, noise)
+
+
+BGD = MethodSpec(
+  bgd,
+  title="BGD",
+  all_outputs=True,
+  uses_optimiser=False,
+  published={
+    "splitmnist": setting(
+      studies.ZENO_2018, studies.ZENO["splitmnist"], std_init=0.017
+    ),
+    "permmnist": setting(studies.ZENO_2018, studies.ZENO["permmnist"], std_init=0.02),
+    "cifar10": setting(studies.ZENO_2018, std_init=0.015, step_size=10.0),
+    "cifar100": setting(studies.ZENO_2018, std_init=0.015, step_size=10.0),
+  },
+  cost=16.3,
+)

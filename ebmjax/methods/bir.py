@@ -27,16 +27,21 @@ them, and the classes [C] that the copy had seen.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
+from ebmjax import networks
+from ebmjax.config.schema import Count, Positive, Share
+from ebmjax.methods import studies
 from ebmjax.methods._gradient import Addition, RowLosses, all_energies, gradient_learner
 from ebmjax.methods._replay import row_weights
+from ebmjax.methods._rules import plain_feature_rules
 from ebmjax.methods.lwf import Old, distil
+from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.networks.feedback import Feedback, divergences
 from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
@@ -54,9 +59,19 @@ class Dreams(NamedTuple):
   labels: Array  # [B, C], soft
 
 
-def bir(problem: Problem, config: Any) -> Learner:
+def bir(
+  problem: Problem,
+  *,
+  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
+  generator_hidden: Annotated[Count, "units of the generator's layers"] = 400,
+  latent: Annotated[Count, "numbers of a generated image's code"] = 100,
+  gate_off: Annotated[Share, "of the generator's units a class switches off"] = 0.8,
+) -> Learner:
   """Returns brain-inspired replay of rows of pixels or of a frozen trunk's features."""
-  network, feedback = problem.network, _feedback(problem, config)
+  network, feedback = (
+    problem.network,
+    _feedback(problem, generator_hidden, latent, gate_off),
+  )
   whole = with_feedback(network, feedback, problem.row)
   columns = jnp.arange(network.num_classes)
 
@@ -72,14 +87,12 @@ def bir(problem: Problem, config: Any) -> Learner:
     batch: Batch,
   ) -> tuple[Array, PyTree]:
     dream_key, noise_key = (jax.random.fold_in(key, use) for use in (_DREAM, _NOISE))
-    dreams = dream(whole, feedback, old, dream_key, batch, config.temperature)
+    dreams = dream(whole, feedback, old, dream_key, batch, temperature)
     predicted, model_state = row_losses(params, model_state, key, batch)
     energies, model_state = whole.energies(
       params, model_state, dreams.x, columns, train=True
     )
-    distilled = distil(
-      energies, dreams.energies, old.classes, batch.seen, config.temperature
-    )
+    distilled = distil(energies, dreams.energies, old.classes, batch.seen, temperature)
     x = jnp.concatenate([batch.x, dreams.x])
     certain = jax.nn.one_hot(batch.y, network.num_classes)
     labels = jnp.concatenate([certain, dreams.labels])
@@ -101,13 +114,13 @@ def bir(problem: Problem, config: Any) -> Learner:
   return gradient_learner(problem._replace(network=whole), addition)
 
 
-def _feedback(problem: Problem, config: Any) -> Feedback:
+def _feedback(problem: Problem, hidden: int, latent: int, gate_off: float) -> Feedback:
   return Feedback(
     math.prod(problem.row.shape),
-    config.generator_hidden,
-    config.latent,
+    hidden,
+    latent,
     problem.network.num_classes,
-    config.gate_off,
+    gate_off,
   )
 
 
@@ -196,3 +209,48 @@ def generator_losses(
 
 def _variables(params: PyTree, model_state: PyTree) -> dict[str, PyTree]:
   return {"params": params["feedback"], "fixed": model_state["fixed"]}
+
+
+def _constraints(config: Any) -> list[Rule]:
+  network = networks.find(config.network.name)
+  rows = network.takes_rows or network.caches_features(config.network)
+  return [
+    (
+      not rows,
+      "config.method.name='bir' generates rows of grey pixels or the features of a "
+      f"frozen trunk, not the inputs of config.network.name={config.network.name!r}; "
+      "over a frozen trunk set config.network.backbone_mode='fixed_statistics'.",
+    ),
+    *plain_feature_rules(config),
+  ]
+
+
+BIR = MethodSpec(
+  bir,
+  title="BI-R",
+  boundaries=True,
+  mixes_tasks=True,
+  constraints=_constraints,
+  published={
+    "splitmnist": setting(
+      studies.TYPES_2022,
+      studies.SCENARIOS["splitmnist"],
+      generator_hidden=400,
+      gate_off=0.1,
+    ),
+    # For a hundred permutations.
+    "permmnist": setting(studies.REPLAY_2020, generator_hidden=1000, gate_off=0.8),
+    "cifar100": setting(
+      studies.REPLAY_2020,
+      studies.SCENARIOS["cifar100"],
+      generator_hidden=2000,
+      gate_off=0.7,
+    ),
+  },
+  small={"generator_hidden": 32},
+  exempt=dict.fromkeys(
+    ("one_class_keeps_energies", "one_class_keeps_state"),
+    "the network also learns to reconstruct its inputs",
+  ),
+  cost=7.6,
+)

@@ -20,7 +20,7 @@ Shape letters: K slots, N rows; the rest as in `types`.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,8 @@ from ebmjax.methods.importance import task_images
 from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import TaskView
 
-QUOTAS = ("task", "class")
+Quota = Literal["task", "class"]
+QUOTAS = get_args(Quota)
 _CHANGE = 1  # another use of a boundary's key than the choice of rows
 
 

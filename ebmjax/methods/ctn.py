@@ -27,28 +27,41 @@ State: the base's optimiser, and the memories.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
+from ebmjax import networks
+from ebmjax.config.schema import Count, NonNegative, Positive, Rate
+from ebmjax.methods import studies
 from ebmjax.methods._gradient import GradientState, all_energies
 from ebmjax.methods._memories import Rows, draw, empty_memory, semantic_rows, store
+from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 Loss = Callable[..., Array]
 
 
-def ctn(problem: Problem, config: Any) -> Learner:
-  """Returns the two-level descent; the problem's objective is not used."""
+def ctn(
+  problem: Problem,
+  *,
+  strength: Annotated[NonNegative, "weight of the distillation of stored rows"] = 1.0,
+  temperature: Annotated[Positive, "softens the stored outputs"] = 2.0,
+  budget: Annotated[Count, "stored images in all"] = 1000,
+  repeats: Annotated[Count, "times a step goes over its batch"] = 3,
+  inner_steps: Annotated[Count, "descents of the base to one of the context"] = 2,
+  context_rate: Annotated[Rate, "the context's learning rate"] = 0.1,
+) -> Learner:
+  """Builds the two-level descent; the problem's objective is not used."""
   network, outputs = problem.network, _outputs(problem.network)
-  descend = _two_levels(problem.tx, config)
+  descend = _two_levels(problem.tx, repeats, inner_steps, context_rate)
 
   def init(key: Array) -> GradientState:
     params, model_state = network.init(key)
-    memory = empty_memory(problem, config.budget)
+    memory = empty_memory(problem, budget)
     opt_state = problem.tx.init(_parts(params)[0])
     return GradientState(params, model_state, opt_state, memory)
 
@@ -63,8 +76,8 @@ def ctn(problem: Problem, config: Any) -> Learner:
       old, targets = draw(key, memory, task)
       said = [outputs(base | context, fixed, rows.x, rows.y) for rows in (new, old)]
       learned = cross_entropy(said[0], new) + cross_entropy(said[1], old)
-      kept = distillation(said[1], targets, config.temperature)
-      return learned + config.strength * jnp.sum(old.weight * kept)
+      kept = distillation(said[1], targets, temperature)
+      return learned + strength * jnp.sum(old.weight * kept)
 
     def context_loss(context: PyTree, base: PyTree) -> Array:
       said = outputs(base | context, fixed, semantic.x, semantic.y)
@@ -78,7 +91,7 @@ def ctn(problem: Problem, config: Any) -> Learner:
     del key
     memory, task = state.own, view.task
     rows = (memory.episodic_x[task], memory.episodic_y[task])
-    said = outputs(state.params, state.model_state, *rows) / config.temperature
+    said = outputs(state.params, state.model_state, *rows) / temperature
     memory = memory._replace(
       targets=memory.targets.at[task].set(jax.nn.softmax(said)),
       batches=jnp.zeros_like(memory.batches),
@@ -93,7 +106,7 @@ def ctn(problem: Problem, config: Any) -> Learner:
 
 
 def _two_levels(
-  tx: optax.GradientTransformation, config: Any
+  tx: optax.GradientTransformation, repeats: int, inner_steps: int, context_rate: float
 ) -> Callable[[Any, Array, Loss, Loss], tuple[Any, Array]]:
   """Returns descend((base, context, opt_state), key, base_loss, context_loss).
 
@@ -101,7 +114,7 @@ def _two_levels(
   """
   # Each of the repeats is a part of one step of the context.
   context_tx = optax.chain(
-    optax.scale(1 / config.repeats), optax.clip(1.0), optax.sgd(config.context_rate)
+    optax.scale(1 / repeats), optax.clip(1.0), optax.sgd(context_rate)
   )
 
   def descend(
@@ -119,7 +132,7 @@ def _two_levels(
       updates, _ = context_tx.update(gradient, context_tx.init(context))
       return (base, optax.apply_updates(context, updates), opt_state), values
 
-    keys = jax.random.split(key, (config.repeats, config.inner_steps))
+    keys = jax.random.split(key, (repeats, inner_steps))
     end, values = lax.scan(of_both, start, keys)
     return end, values[0, 0]
 
@@ -144,7 +157,7 @@ def _outputs(network: Network) -> Callable[[PyTree, PyTree, Array, Array], Array
   """Returns the function of x [N, ...] and y [N] to [N, O], in the rows' contexts."""
   task_energies = network.task_energies
   if task_energies is None:
-    raise ValueError("ctn needs a network with contexts; set config.network.context.")
+    raise ValueError("ctn needs a network with contexts, such as context_mlp")
 
   def outputs(params: PyTree, model_state: PyTree, x: Array, y: Array) -> Array:
     return -task_energies(params, model_state, x, y)
@@ -156,3 +169,47 @@ def _parts(params: PyTree) -> tuple[PyTree, PyTree]:
   """Returns the base's and the context's parameters."""
   context = {"context": params["context"]}
   return {name: params[name] for name in params if name not in context}, context
+
+
+def _constraints(config: Any) -> list[Rule]:
+  budget, tasks = config.method.budget, config.stream.tasks
+  return [
+    (
+      not networks.find(config.network.name).contexts,
+      "config.method.name='ctn' needs a network with contexts of tasks, not "
+      f"config.network.name={config.network.name!r}; use 'context_mlp'.",
+    ),
+    (
+      config.stream.batch_size < 2,
+      "config.method.name='ctn' parts each batch in two; set config.stream.batch_size "
+      "to 2 or more.",
+    ),
+    (
+      budget < 2 * tasks,
+      f"config.method.budget={budget} is less than two images for each of {tasks} "
+      f"tasks; give {2 * tasks} or more.",
+    ),
+  ]
+
+
+_PUBLISHED: dict[str, Any] = {"strength": 100.0, "temperature": 5.0, "repeats": 2}
+
+CTN = MethodSpec(
+  ctn,
+  title="CTN",
+  boundaries=True,
+  own_objective=True,
+  network="context_mlp",
+  constraints=_constraints,
+  published={
+    "splitmnist": setting(studies.PHAM_2021, budget=250, **_PUBLISHED),
+    "permmnist": setting(
+      studies.PHAM_2021, studies.PHAM["permmnist"], budget=500, **_PUBLISHED
+    ),
+  },
+  exempt=dict.fromkeys(
+    ("one_class_keeps_energies", "one_class_keeps_state"),
+    "all labels of a row's task are against each other, seen or not",
+  ),
+  cost=3.0,
+)

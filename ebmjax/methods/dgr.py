@@ -22,16 +22,20 @@ State: the network's with its optimiser's, the generator's with its own, a copy 
 networks, and the classes [C] that the copy had seen.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
+from ebmjax.config.schema import Count
+from ebmjax.methods import studies
 from ebmjax.methods._gradient import GradientState, all_energies
 from ebmjax.methods._replay import joint, row_weights, weighted_learner
+from ebmjax.methods._rules import image_rules
 from ebmjax.methods.buffers import Drawn
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.networks.generators import Generator, make_generator
 from ebmjax.prediction import predict
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
@@ -62,11 +66,16 @@ class GenerativeState(NamedTuple):
     return {"network": self.solver.params, "generator": self.generator["params"]}
 
 
-def dgr(problem: Problem, config: Any) -> Learner:
+def dgr(
+  problem: Problem,
+  *,
+  generator_hidden: Annotated[Count, "units of the generator's layers"] = 400,
+  latent: Annotated[Count, "numbers of a generated image's code"] = 100,
+) -> Learner:
   """Returns deep generative replay of images."""
   network, tx = problem.network, problem.tx
   solver = weighted_learner(problem)
-  generator = make_generator(problem.row, config.generator_hidden, config.latent)
+  generator = make_generator(problem.row, generator_hidden, latent)
 
   def init(key: Array) -> GenerativeState:
     generator_key = jax.random.fold_in(key, _GENERATOR)
@@ -79,7 +88,7 @@ def dgr(problem: Problem, config: Any) -> Learner:
   def train_generator(
     state: GenerativeState, key: Array, rows: Batch, weights: Array
   ) -> tuple[PyTree, optax.OptState]:
-    noise = jax.random.normal(key, (rows.y.shape[0], config.latent))
+    noise = jax.random.normal(key, (rows.y.shape[0], latent))
     variables = state.generator
 
     def loss(params: PyTree) -> tuple[Array, PyTree]:
@@ -145,3 +154,31 @@ def dream(
   y = predict(answers, old.classes)
   valid = jnp.full(y.shape, jnp.any(old.classes))
   return Drawn(x, y.astype(batch.y.dtype), valid)
+
+
+_STUDY = f"{studies.SCENARIOS_2019} and later studies"
+
+DGR = MethodSpec(
+  dgr,
+  title="DGR",
+  boundaries=True,
+  mixes_tasks=True,
+  joins_batch=True,
+  constraints=image_rules,
+  published={
+    "splitmnist": setting(
+      _STUDY, studies.SCENARIOS["splitmnist"], generator_hidden=400
+    ),
+    "permmnist": setting(_STUDY, studies.SCENARIOS["permmnist"], generator_hidden=1000),
+    "cifar10": setting(studies.NOT_PUBLISHED, generator_hidden=2000),
+    # Its generator makes images, so the trunk that sees them is trained.
+    "cifar100": setting(
+      studies.REPLAY_2020,
+      {**studies.SCENARIOS["cifar100"], "network.backbone_mode": "finetune"},
+      generator_hidden=2000,
+    ),
+  },
+  small={"generator_hidden": 32},
+  exempt={"one_class_keeps_state": "the generator learns it"},
+  cost=7.6,
+)

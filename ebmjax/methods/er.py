@@ -27,45 +27,59 @@ State: the optimiser's, and the buffer: x [budget, ...] as batches hold it, labe
 owner and rank [budget] int32, and a number; the reservoir has neither owner nor rank.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.methods import buffers
+from ebmjax.config.schema import Count, Number
+from ebmjax.methods import buffers, studies
 from ebmjax.methods._gradient import Addition, Move, RowLosses, gradient_learner
-from ebmjax.methods._replay import joint, row_weights
-from ebmjax.methods.buffers import Buffer, Reservoir
+from ebmjax.methods._replay import ReplayWeights, joint, row_weights
+from ebmjax.methods._rules import budget_rules
+from ebmjax.methods.buffers import Buffer, Quota, Reservoir
+from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 _DRAW = 2  # another use of a step's key than the loss's and the tracking's
 
 
-def er(problem: Problem, config: Any) -> Learner:
-  """Returns experience replay, with boundaries or, by a reservoir, without."""
-  if config.consolidate_every:
-    addition = _addition(problem, config)._replace(track=_offer_batch)
-    return gradient_learner(problem, addition)
+def er(
+  problem: Problem,
+  *,
+  consolidate_every: Annotated[
+    Number, "0: store at task boundaries; more: a reservoir of all batches"
+  ] = 0,
+  budget: Annotated[Count, "stored images in all"] = 1000,
+  quota: Annotated[Quota, "what shares the budget equally"] = "task",
+  replay_weights: Annotated[
+    ReplayWeights, "of new and old: 1/t and 1-1/t, one mean, or a sum"
+  ] = "by_task",
+) -> Learner:
+  """Builds experience replay, with boundaries or, by a reservoir, without."""
+  free = consolidate_every > 0
+  addition = _addition(problem, budget, replay_weights, no_boundaries=free)
+  if free:
+    return gradient_learner(problem, addition._replace(track=_offer_batch))
 
   def consolidate(
     own: Buffer, params: PyTree, model_state: PyTree, key: Array, view: TaskView
   ) -> Buffer:
     del params, model_state
-    return buffers.add_task(own, key, view, config.quota, problem.augment)
+    return buffers.add_task(own, key, view, quota, problem.augment)
 
-  addition = _addition(problem, config)._replace(consolidate=consolidate)
-  return gradient_learner(problem, addition)
+  return gradient_learner(problem, addition._replace(consolidate=consolidate))
 
 
-def _addition(problem: Problem, config: Any) -> Addition:
-  no_boundaries = config.consolidate_every > 0
-
+def _addition(
+  problem: Problem, budget: int, replay_weights: str, *, no_boundaries: bool
+) -> Addition:
   def init(params: PyTree, model_state: PyTree) -> Buffer | Reservoir:
     del params, model_state
     if no_boundaries:
-      return buffers.empty_reservoir(problem.row, config.budget)
-    return buffers.empty_buffer(problem.row, config.budget)
+      return buffers.empty_reservoir(problem.row, budget)
+    return buffers.empty_buffer(problem.row, budget)
 
   def loss(
     own: Buffer | Reservoir,
@@ -84,7 +98,7 @@ def _addition(problem: Problem, config: Any) -> Addition:
       drawn = buffers.draw(jax.random.fold_in(key, _DRAW), own, size)
       losses, new_state = row_losses(params, model_state, key, joint(batch, drawn))
       number = None if no_boundaries else batch.task[0] + 1
-      weights = row_weights(config.replay_weights, drawn.valid, number)
+      weights = row_weights(replay_weights, drawn.valid, number)
       return jnp.sum(weights * losses), new_state
 
     # A branch, not a weight of zero: the first task's normalising layers see no other
@@ -97,3 +111,34 @@ def _addition(problem: Problem, config: Any) -> Addition:
 def _offer_batch(own: Reservoir, move: Move, key: Array, batch: Batch) -> Reservoir:
   del move
   return buffers.offer(own, key, batch.x, batch.y)
+
+
+def _constraints(config: Any) -> list[Rule]:
+  if config.method.consolidate_every:  # a reservoir, which nothing shares
+    return []
+  by_class = config.method.quota == "class"
+  remedy = "use 'class', or config.method.quota='task'"
+  return budget_rules(config, by_class=by_class, remedy=remedy)
+
+
+_RELEASED = "the released code"
+
+ER = MethodSpec(
+  er,
+  title="ER",
+  boundaries=True,
+  mixes_tasks=True,
+  joins_batch=True,
+  constraints=_constraints,
+  published={
+    "boundary_free": setting(_RELEASED, consolidate_every=1),
+    "splitmnist": setting(studies.PAPER, budget=1000),
+    "permmnist": setting(studies.PAPER, budget=1000),
+    "cifar10": setting(studies.PAPER, budget=1000),
+    "cifar100": setting(studies.PAPER, budget=2000),
+    "splitmnist/energy": setting(_RELEASED, replay_weights="mean"),
+    "permmnist/energy": setting(_RELEASED, replay_weights="mean"),
+    "cifar10/energy": setting(_RELEASED, replay_weights="mean"),
+  },
+  cost=1.8,
+)

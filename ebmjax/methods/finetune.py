@@ -9,13 +9,23 @@ contrastive objective only the true label and one other of the batch are touched
 State: params, the network's other variables, Adam's two moments (each as params).
 """
 
-from typing import Any
-
+from ebmjax.methods import studies
 from ebmjax.methods._gradient import gradient_learner
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Learner, Problem
 
 
-def finetune(problem: Problem, config: Any) -> Learner:
+def finetune(problem: Problem) -> Learner:
   """Returns the learner without any protection against forgetting."""
-  del config  # it has no hyper-parameters of its own
   return gradient_learner(problem)
+
+
+FINETUNE = MethodSpec(
+  finetune,
+  title="fine-tuning",
+  published={
+    "splitmnist": setting(studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"]),
+    "permmnist": setting(studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"]),
+    "cifar100": setting(studies.REPLAY_2020, studies.SCENARIOS["cifar100"]),
+  },
+)

@@ -24,17 +24,19 @@ a number.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from ebmjax.methods import buffers
+from ebmjax.config.schema import Count
+from ebmjax.methods import buffers, studies
 from ebmjax.methods._gradient import GradientState, row_losses_of
 from ebmjax.methods._replay import replayed, shares, weighted_learner
 from ebmjax.methods.buffers import Drawn
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
 FIRST_SCORE = 0.1  # of rows that there was nothing to compare with
@@ -50,12 +52,18 @@ class ScoredStore(NamedTuple):
   taken: Array  # [] int32
 
 
-def gss_greedy(problem: Problem, config: Any) -> Learner:
+def gss_greedy(
+  problem: Problem,
+  *,
+  budget: Annotated[Count, "stored images in all"] = 1000,
+  repeats: Annotated[Count, "times a step goes over its batch"] = 3,
+  directions: Annotated[Count, "gradients of stored rows to compare with"] = 10,
+) -> Learner:
   """Returns descent on the batch and on rows that were stored for their gradients."""
   plain = weighted_learner(problem)
 
   def init(key: Array) -> GradientState:
-    return plain.init(key)._replace(own=empty_store(problem.row, config.budget))
+    return plain.init(key)._replace(own=empty_store(problem.row, budget))
 
   def descend(
     state: GradientState, key: Array, batch: Batch, valid: Array
@@ -70,7 +78,7 @@ def gss_greedy(problem: Problem, config: Any) -> Learner:
   ) -> tuple[GradientState, dict[str, Array]]:
     size, store = batch.y.shape[0], state.own
     draw_key, repeat_key, select_key = jax.random.split(key, 3)
-    old = _in_turn(_sets(draw_key, store, config.repeats, size))
+    old = _in_turn(_sets(draw_key, store, repeats, size))
 
     def repeat(state: GradientState, inputs: Any) -> tuple[GradientState, Array]:
       (new_key, old_key), drawn = inputs
@@ -78,11 +86,11 @@ def gss_greedy(problem: Problem, config: Any) -> Learner:
       state, _ = descend(state, old_key, replayed(batch, drawn), drawn.valid)
       return state, value
 
-    keys = jax.random.split(repeat_key, (config.repeats, 2))
+    keys = jax.random.split(repeat_key, (repeats, 2))
     # The store stays outside the loop: it would be copied every time.
     state, losses = lax.scan(repeat, state._replace(own=()), (keys, old))
     likeness_key, replace_key = jax.random.split(select_key)
-    found = likeness(problem, state, store, likeness_key, batch, config.directions)
+    found = likeness(problem, state, store, likeness_key, batch, directions)
     store = offer(store, replace_key, batch, *found)
     return state._replace(own=store), {"loss": losses[0]}
 
@@ -192,3 +200,25 @@ def _in_turn(sets: Drawn) -> Drawn:
   filled = jnp.sum(sets.valid.any(axis=1))
   place = jnp.arange(sets.valid.shape[0]) % jnp.maximum(filled, 1)
   return jax.tree.map(lambda leaf: leaf[place], sets)
+
+
+GSS_GREEDY = MethodSpec(
+  gss_greedy,
+  title="GSS-Greedy",
+  mixes_tasks=True,
+  single_rows=True,
+  all_outputs=True,
+  published={
+    "splitmnist": setting(
+      studies.ALJUNDI_2019, studies.ALJUNDI["splitmnist"], budget=300, repeats=3
+    ),
+    "permmnist": setting(
+      studies.ALJUNDI_2019, studies.ALJUNDI["permmnist"], budget=300, repeats=3
+    ),
+    "cifar10": setting(
+      studies.ALJUNDI_2019, studies.ALJUNDI["cifar10"], budget=1000, repeats=10
+    ),
+  },
+  exempt={"one_class_keeps_state": "its rows may be stored"},
+  cost=3.0,
+)

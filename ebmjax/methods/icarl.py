@@ -34,13 +34,15 @@ hold images, their number [C], the previous network, the classes it knows [C], n
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
+from ebmjax.config.schema import Count, Positive
+from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   Addition,
   GradientState,
@@ -49,7 +51,9 @@ from ebmjax.methods._gradient import (
   gradient_learner,
 )
 from ebmjax.methods._herding import herd, unit
+from ebmjax.methods._rules import budget_rules, classifier_rules, plain_feature_rules
 from ebmjax.methods.importance import task_images
+from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _BLOCK = 128  # images at a time
@@ -77,11 +81,16 @@ class _Ready(NamedTuple):
   has_mean: Array  # [C] bool
 
 
-def icarl(problem: Problem, config: Any) -> Learner:
+def icarl(
+  problem: Problem,
+  *,
+  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
+  budget: Annotated[Count, "stored images in all"] = 1000,
+) -> Learner:
   """Returns iCaRL, for a classifier; the problem's objective is not used."""
   network = problem.network
   per_task = network.num_classes // problem.num_tasks
-  most = config.budget // per_task
+  most = budget // per_task
 
   def init(params: PyTree, model_state: PyTree) -> _Own:
     classes, row = network.num_classes, problem.row
@@ -105,7 +114,7 @@ def icarl(problem: Problem, config: Any) -> Learner:
     del row_losses
     x, y = of_union(own, key, batch, problem.augment)
     old = -all_energies(network, own.old_params, own.old_model_state, x)
-    goal = targets(y, old, own.known, config.temperature)
+    goal = targets(y, old, own.known, temperature)
     labels = jnp.arange(network.num_classes)
     energies, model_state = network.energies(params, model_state, x, labels, train=True)
     return binary_loss(-energies, goal, batch.seen), model_state
@@ -115,7 +124,7 @@ def icarl(problem: Problem, config: Any) -> Learner:
   ) -> _Own:
     del key  # herding leaves nothing to chance
     exemplars, count = _add_task(
-      own, network, params, model_state, view, config.budget, per_task
+      own, network, params, model_state, view, budget, per_task
     )
     return _Own(exemplars, count, params, model_state, view.seen, jnp.sum(view.valid))
 
@@ -239,3 +248,38 @@ def _in_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
   padded = jnp.pad(rows, (0, -rows.shape[0] % _BLOCK)).reshape(-1, _BLOCK)
   found = lax.map(function, padded)
   return found.reshape(-1, found.shape[-1])[: rows.shape[0]]
+
+
+def _constraints(config: Any) -> list[Rule]:
+  return [
+    *classifier_rules(config),
+    *plain_feature_rules(config),
+    *budget_rules(config, by_class=True, remedy="use 'class'"),
+  ]
+
+
+ICARL = MethodSpec(
+  icarl,
+  title="iCaRL",
+  boundaries=True,
+  mixes_tasks=True,
+  joins_batch=True,
+  own_objective=True,
+  even_tasks=True,
+  constraints=_constraints,
+  published={
+    "splitmnist": setting(
+      studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"], budget=2000
+    ),
+    "permmnist": setting(
+      studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], budget=2000
+    ),
+    "cifar10": setting(studies.SCENARIOS_2019, budget=2000),
+    "cifar100": setting(studies.SCENARIOS_2019, budget=2000),
+  },
+  exempt=dict.fromkeys(
+    ("one_class_keeps_energies", "one_class_keeps_state"),
+    "a sigmoid's cross-entropy has a gradient for a single class, too",
+  ),
+  cost=1.42,
+)

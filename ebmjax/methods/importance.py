@@ -9,7 +9,7 @@ network has other parameters, gradients are taken row by row.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,8 @@ from jax import Array, lax
 from ebmjax.prediction import among, predict
 from ebmjax.types import Network, PyTree, TaskView
 
-FISHERS = ("argmax", "expected", "true", "batch")
+Fisher = Literal["argmax", "expected", "true", "batch"]
+FISHERS = get_args(Fisher)
 _BLOCK = 128  # images at a time
 _FEW = 16  # gradients per row held at a time
 

@@ -24,32 +24,40 @@ State: the optimiser's, and Omega and theta*, each as params. Periodic: a third 
 the importance so far.
 """
 
-from typing import Any
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.methods import _quadratic
+from ebmjax.config.schema import NonNegative
+from ebmjax.methods import _quadratic, studies
 from ebmjax.methods._gradient import Addition, Move, all_energies, gradient_learner
 from ebmjax.methods._quadratic import Anchored, Held
 from ebmjax.methods.importance import over_task, scaled, sum_over_rows
+from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
-IMPORTANCES = ("batch", "per_row")
 
-
-def mas(problem: Problem, config: Any) -> Learner:
-  """Returns MAS, at boundaries or every `config.consolidate_every` steps."""
-  every, per_row = config.consolidate_every, config.importance == "per_row"
-  loss = _quadratic.loss(config.strength)
+def mas(
+  problem: Problem,
+  *,
+  consolidate_every: ConsolidateEvery = 0,
+  strength: Annotated[NonNegative, "weight of the quadratic penalty"] = 1.0,
+  importance: Annotated[
+    Literal["batch", "per_row"], "of the mean output of a batch, or of each row's"
+  ] = "batch",
+) -> Learner:
+  """Returns MAS, at boundaries or every `consolidate_every` steps."""
+  every, per_row = consolidate_every, importance == "per_row"
+  loss = _quadratic.loss(strength)
 
   def init(params: PyTree, model_state: PyTree) -> Held:
     del model_state
     return _quadratic.begin(params, every)
 
-  def add(held: Anchored, importance: PyTree, params: PyTree) -> Anchored:
-    return Anchored(jax.tree.map(jnp.add, held.importance, importance), params)
+  def add(held: Anchored, omega: PyTree, params: PyTree) -> Anchored:
+    return Anchored(jax.tree.map(jnp.add, held.importance, omega), params)
 
   def consolidate(
     own: Held, params: PyTree, model_state: PyTree, key: Array, view: TaskView
@@ -57,12 +65,12 @@ def mas(problem: Problem, config: Any) -> Learner:
     def part(x: Array, y: Array, valid: Array) -> PyTree:
       del y
       return importance_sum(
-        problem.network, params, model_state, x, valid, view.seen, config.importance
+        problem.network, params, model_state, x, valid, view.seen, importance
       )
 
     total, images, blocks = over_task(part, view, key)
-    importance = scaled(total, 1 / (images if per_row else blocks))
-    return own._replace(held=add(own.held, importance, params))
+    omega = scaled(total, 1 / (images if per_row else blocks))
+    return own._replace(held=add(own.held, omega, params))
 
   def track(own: Held, move: Move, key: Array, batch: Batch) -> Held:
     del key
@@ -73,12 +81,12 @@ def mas(problem: Problem, config: Any) -> Learner:
       batch.x,
       jnp.ones_like(batch.y, bool),
       batch.seen,
-      config.importance,
+      importance,
     )
     terms = batch.y.shape[0] if per_row else 1
 
-    def close(held: Anchored, importance: PyTree) -> Anchored:
-      return add(held, importance, move.after)
+    def close(held: Anchored, omega: PyTree) -> Anchored:
+      return add(held, omega, move.after)
 
     share = scaled(found, 1 / (terms * every))
     return _quadratic.gather(own, share, batch.step, every, close)
@@ -114,3 +122,19 @@ def importance_sum(
   count = jnp.maximum(jnp.sum(valid) * jnp.sum(seen), 1)
   mean = jax.grad(lambda p: jnp.sum(norms(p, (x, valid))) / count)(params)
   return jax.tree.map(jnp.abs, mean)
+
+
+MAS = MethodSpec(
+  mas,
+  title="MAS",
+  boundaries=True,
+  published={
+    "boundary_free": setting(studies.TYPES_2022, consolidate_every=100),
+    "splitmnist": setting(studies.HSU_2018, studies.HSU["splitmnist"], strength=1.0),
+    "permmnist": setting(studies.HSU_2018, studies.HSU["permmnist"], strength=0.003),
+    "cifar10": setting(studies.NOT_PUBLISHED, strength=0.001),
+    "cifar100": setting(studies.NOT_PUBLISHED, strength=0.001),
+    "hsu": setting(studies.HSU_2018, strength=1e4),
+  },
+  cost=1.31,
+)

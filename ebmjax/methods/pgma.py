@@ -30,20 +30,25 @@ the model state with an optimiser's of its own, a copy of all of them, and the c
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
+from ebmjax import networks
+from ebmjax.config.schema import Count, NonNegative
+from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   Addition,
   GradientState,
   RowLosses,
   gradient_learner,
 )
+from ebmjax.methods._rules import image_rules, plain_feature_rules
 from ebmjax.methods.lwf import Old
+from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_network, as_rows
 from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
@@ -71,11 +76,34 @@ class Dreams(NamedTuple):
   weight: Array  # []: 1, or 0 while there is nothing old
 
 
-def pgma(problem: Problem, config: Any) -> Learner:
-  """Returns the given network with weights that each image generates for itself."""
-  adapted = make_adapted(problem, config)
+def pgma(
+  problem: Problem,
+  *,
+  strength: Annotated[
+    NonNegative, "weight of what generated images meant, for each task in all"
+  ] = 1.0,
+  repeats: Annotated[Count, "descents of the autoencoder a step"] = 3,
+  num_generated_units: Annotated[Count, "features whose weights are generated"] = 80,
+  replay_batch: Annotated[Count, "generated images a step"] = 400,
+  latent: Annotated[Count, "numbers of a generated image's code"] = 100,
+  generator: Annotated[Literal["dense", "conv"], "layers of the autoencoder"] = "dense",
+  generator_hidden: Annotated[Count, "units of the generators' layers"] = 400,
+  generator_channels: Annotated[Count, "of the first convolution, with conv"] = 64,
+) -> Learner:
+  """Builds the given network with weights that each image generates for itself."""
+  autoencoder = make_autoencoder(
+    generator,
+    problem.row.shape,
+    hidden=generator_hidden,
+    channels=generator_channels,
+    latent=latent,
+  )
+  weights = WeightGenerator(
+    num_generated_units, problem.network.num_classes, generator_hidden
+  )
+  adapted = Adapted(problem.network, autoencoder, weights)
   tx = optax.chain(optax.clip_by_global_norm(CLIP), problem.tx)
-  strength = config.strength * problem.num_tasks
+  strength = strength * problem.num_tasks
   whole = problem._replace(network=as_network(adapted, problem.row), tx=tx)
   solver = gradient_learner(whole, Addition(loss=partial(_loss, adapted, strength)))
 
@@ -90,7 +118,7 @@ def pgma(problem: Problem, config: Any) -> Learner:
   ) -> tuple[GradientState, dict[str, Array]]:
     dream_key, autoencoder_key, solver_key = jax.random.split(key, 3)
     memory: Memory = state.own
-    dreams = dream(adapted, memory.old, dream_key, config.dreams, problem.row)
+    dreams = dream(adapted, memory.old, dream_key, replay_batch, problem.row)
     trained = state.model_state["autoencoder"], memory.opt_state
     loss = partial(
       autoencoder_loss,
@@ -104,7 +132,7 @@ def pgma(problem: Problem, config: Any) -> Learner:
       params, opt_state = carry
       return _descend(tx, loss, params, opt_state, key), None
 
-    keys = jax.random.split(autoencoder_key, config.repeats)
+    keys = jax.random.split(autoencoder_key, repeats)
     (autoencoder, opt_state), _ = lax.scan(repeat, trained, keys)
     model_state = state.model_state | {"autoencoder": autoencoder}
     state, metrics = solver.step(
@@ -118,23 +146,6 @@ def pgma(problem: Problem, config: Any) -> Learner:
     return state._replace(own=state.own._replace(old=old))
 
   return Learner(init, step, consolidate, solver.energies)
-
-
-def make_adapted(problem: Problem, config: Any) -> Adapted:
-  """Returns the problem's network with the parts that `config` describes."""
-  return Adapted(
-    problem.network,
-    make_autoencoder(
-      config.generator,
-      problem.row.shape,
-      hidden=config.generator_hidden,
-      channels=config.generator_channels,
-      latent=config.latent,
-    ),
-    WeightGenerator(
-      config.adapted, problem.network.num_classes, config.generator_hidden
-    ),
-  )
 
 
 def _loss(
@@ -222,3 +233,57 @@ def _descend(
 ) -> tuple[PyTree, optax.OptState]:
   updates, opt_state = tx.update(jax.grad(loss)(params, key), opt_state, params)
   return optax.apply_updates(params, updates), opt_state
+
+
+def _constraints(config: Any) -> list[Rule]:
+  units = config.method.num_generated_units
+  features = networks.find(config.network.name).num_features(config.network)
+  return [
+    *image_rules(config),
+    *plain_feature_rules(config),
+    (
+      features is not None and units > features,
+      f"config.method.num_generated_units={units} is more than the {features} features "
+      f"of the network; give {features} or less.",
+    ),
+    (
+      config.stream.batch_size < 2,
+      "config.method.name='pgma' compares the codes of a batch with each other; set "
+      "config.stream.batch_size to 2 or more.",
+    ),
+  ]
+
+
+_MNIST: dict[str, Any] = {
+  "generator_hidden": 1000,
+  "latent": 32,
+  "repeats": 2,
+  "strength": 0.01,
+}
+
+PGMA = MethodSpec(
+  pgma,
+  title="PGMA",
+  boundaries=True,
+  all_outputs=True,
+  constraints=_constraints,
+  published={
+    "splitmnist": setting(studies.HU_2019, studies.HU["splitmnist"], **_MNIST),
+    "permmnist": setting(studies.NOT_PUBLISHED, **_MNIST),
+    # Its authors published settings for MNIST alone: theirs, with longer codes.
+    "cifar10": setting(
+      studies.NOT_PUBLISHED, **_MNIST | {"generator": "conv", "latent": 64}
+    ),
+  },
+  small={
+    "generator_hidden": 32,
+    "generator_channels": 4,
+    "replay_batch": 16,
+    "num_generated_units": 8,
+  },
+  exempt=dict.fromkeys(
+    ("one_class_keeps_energies", "one_class_keeps_state"),
+    "the autoencoder learns it, and energies depend on its codes",
+  ),
+  cost=220.0,
+)

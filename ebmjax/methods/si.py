@@ -17,18 +17,18 @@ no effect at all, since the anchor then is where the weights are.
 State: the optimiser's, and W, Omega and theta', each as params.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.methods import _quadratic
+from ebmjax.config.schema import NonNegative, Positive
+from ebmjax.methods import _quadratic, studies
 from ebmjax.methods._gradient import Addition, Move, gradient_learner, is_due
 from ebmjax.methods._quadratic import Anchored
+from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
-
-PATH_GRADIENTS = ("total", "task")
 
 
 class _Own(NamedTuple):
@@ -36,9 +36,18 @@ class _Own(NamedTuple):
   path: PyTree  # W
 
 
-def si(problem: Problem, config: Any) -> Learner:
-  """Returns SI, at boundaries or every `config.consolidate_every` steps."""
-  every, loss = config.consolidate_every, _quadratic.loss(config.strength)
+def si(
+  problem: Problem,
+  *,
+  consolidate_every: ConsolidateEvery = 0,
+  strength: Annotated[NonNegative, "weight of the quadratic penalty"] = 1.0,
+  damping: Annotated[Positive, "added to the squared movement of a weight"] = 0.1,
+  path_gradient: Annotated[
+    Literal["total", "task"], "gradient of the whole loss, or of the task's alone"
+  ] = "total",
+) -> Learner:
+  """Returns SI, at boundaries or every `consolidate_every` steps."""
+  every, loss = consolidate_every, _quadratic.loss(strength)
 
   def init(params: PyTree, model_state: PyTree) -> _Own:
     del model_state
@@ -46,7 +55,7 @@ def si(problem: Problem, config: Any) -> Learner:
 
   def close(own: _Own, params: PyTree) -> _Own:
     def grow(omega: Array, anchor: Array, path: Array, p: Array) -> Array:
-      return omega + path / (jnp.square(p - anchor) + config.damping)
+      return omega + path / (jnp.square(p - anchor) + damping)
 
     importance = jax.tree.map(
       grow, own.held.importance, own.held.anchor, own.path, params
@@ -57,8 +66,8 @@ def si(problem: Problem, config: Any) -> Learner:
   def track(own: _Own, move: Move, key: Array, batch: Batch) -> _Own:
     del key
     gradient = move.gradient
-    if config.path_gradient == "task":
-      held = jax.grad(lambda p: config.strength * _quadratic.pull(own.held, p))
+    if path_gradient == "task":
+      held = jax.grad(lambda p: strength * _quadratic.pull(own.held, p))
       gradient = jax.tree.map(jnp.subtract, gradient, held(move.before))
     path = jax.tree.map(
       lambda w, g, new, old: w - g * (new - old),
@@ -82,3 +91,30 @@ def si(problem: Problem, config: Any) -> Learner:
   return gradient_learner(
     problem, Addition(init, loss, track, None if every else consolidate)
   )
+
+
+SI = MethodSpec(
+  si,
+  title="SI",
+  boundaries=True,
+  published={
+    "boundary_free": setting(studies.TYPES_2022, consolidate_every=100),
+    "splitmnist": setting(
+      studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"], strength=0.5
+    ),
+    "permmnist": setting(
+      studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], strength=0.1
+    ),
+    "cifar10": setting(studies.TYPES_2022, strength=1.0),
+    "cifar100": setting(
+      studies.REPLAY_2020, studies.SCENARIOS["cifar100"], strength=1.0
+    ),
+    "splitmnist/boundary_free": setting(studies.TYPES_2022, strength=10.0),
+    "cifar10/boundary_free": setting(studies.TYPES_2022, strength=10.0),
+    "cifar100/boundary_free": setting(studies.TYPES_2022, strength=10.0),
+    "splitmnist/contrastive": setting("the best on held-out images", strength=100.0),
+    "cifar10/contrastive": setting(studies.NOT_PUBLISHED, strength=100.0),
+    "hsu": setting(studies.HSU_2018, strength=3000.0, path_gradient="task"),
+  },
+  cost=1.42,
+)

@@ -1,13 +1,21 @@
 """The energy network of the capacity study: a label gates what an image excites."""
 
+from typing import Annotated, Any
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
+from ebmjax import data
+from ebmjax.config.schema import Number
 from ebmjax.networks.gates import gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense
+from ebmjax.networks.mlp import ClassifierMLP, num_inputs
+from ebmjax.networks.module import from_module
+from ebmjax.networks.spec import Hidden, Init, Inputs, NetworkSpec
+from ebmjax.types import Network
 
 
 class CapacityEnergy(nn.Module):
@@ -54,3 +62,66 @@ class CapacityEnergy(nn.Module):
     s = jax.nn.relu(self.label_layer(self.embedding[labels]))
     w, b = self.head()
     return gated_relu_readout(self.layer(x), s, w, nonnegative=True) + b
+
+
+LabelRows = Annotated[Number, "rows of the label table, or outputs; 0: one a class"]
+
+
+def energy_capacity(
+  inputs: Inputs,
+  *,
+  hidden: Hidden = 512,
+  label_rows: LabelRows = 0,
+  init: Init = "pytorch",
+) -> Network:
+  """Builds the capacity study's energy network over flat images."""
+  size, classes = num_inputs(inputs), inputs.num_classes
+  module = CapacityEnergy(size, hidden, classes, init, label_rows)
+  return from_module(module, (size,), classes, inputs.prepare)
+
+
+def classifier_capacity(
+  inputs: Inputs,
+  *,
+  hidden: Hidden = 512,
+  label_rows: LabelRows = 0,
+  init: Init = "pytorch",
+) -> Network:
+  """Builds the capacity study's classifier over flat images."""
+  size = num_inputs(inputs)
+  outputs = label_rows or inputs.num_classes
+  module = ClassifierMLP(size, hidden, outputs, init_style=init)
+  return from_module(module, (size,), inputs.num_classes, inputs.prepare)
+
+
+def _hidden(config: Any) -> int:
+  return int(config.hidden)
+
+
+def _constraints(config: Any) -> list[tuple[bool, str]]:
+  rows, classes = config.network.label_rows, data.find(config.data.name).num_classes
+  return [
+    (
+      0 < rows < (classes or 0),
+      f"config.network.label_rows={rows} is too small for the {classes} classes of "
+      f"config.data.name={config.data.name!r}; use 0 or at least {classes}.",
+    )
+  ]
+
+
+EBM_CAPACITY = NetworkSpec(
+  energy_capacity,
+  title="energy-based model",
+  classifier="sbc_capacity",
+  num_features=_hidden,
+  constraints=_constraints,
+  small={"hidden": 32},
+)
+SBC_CAPACITY = NetworkSpec(
+  classifier_capacity,
+  title="softmax classifier",
+  energy=False,
+  num_features=_hidden,
+  constraints=_constraints,
+  small={"hidden": 32},
+)

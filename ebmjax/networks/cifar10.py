@@ -1,18 +1,42 @@
 """The CIFAR-10 networks: where and how a label conditions the convolutions."""
 
+from typing import Annotated, Any, Literal, get_args
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.conv import Conv, flatten_channels_first, in_halves, max_pool
+from ebmjax.networks.conv import (
+  Conv,
+  flatten_channels_first,
+  in_halves,
+  is_blocked,
+  max_pool,
+  mixed_kernels,
+)
 from ebmjax.networks.gates import LabelGate
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense
+from ebmjax.networks.module import from_module
+from ebmjax.networks.normalisation import Padded
+from ebmjax.networks.spec import (
+  ConvForm,
+  Embedding,
+  Gate,
+  Init,
+  Inputs,
+  MaskDropRate,
+  NetworkSpec,
+  Skip,
+)
+from ebmjax.types import Network
 
 # Where the label enters, as the paper numbers its architectures.
-POSITIONS = {"v1": 3, "v2": 32, "v3": 64, "v4": 1024}  # features gated there
-_FLAT = 2304  # 64 channels of 6 x 6
+Position = Literal["v1", "v2", "v3", "v4"]
+POSITIONS = get_args(Position)
+FEATURES = 1024
+_LEAST = 10  # pixels of a side; smaller images are padded
 
 
 class ConvTrunk(nn.Module):
@@ -23,13 +47,20 @@ class ConvTrunk(nn.Module):
 
   conv_form: str = "auto"
   init_style: str = "pytorch"
+  image_shape: tuple[int, ...] = (32, 32, 3)
 
   def setup(self) -> None:
     def conv(inputs: int, features: int, padding: int) -> Conv:
       return Conv(inputs, features, 1, padding, self.conv_form, self.init_style)
 
-    self.convs = [conv(3, 32, 1), conv(32, 32, 0), conv(32, 64, 1), conv(64, 64, 0)]
-    self.fc = dense(1024, _FLAT, self.init_style)
+    self.convs = [
+      conv(self.image_shape[-1], 32, 1),
+      conv(32, 32, 0),
+      conv(32, 64, 1),
+      conv(64, 64, 0),
+    ]
+    height, width = (_pooled(_pooled(side)) for side in self.image_shape[:2])
+    self.fc = dense(FEATURES, 64 * height * width, self.init_style)
 
   def block(self, x: Array, number: int, pool: bool = True) -> Array:
     """Returns the rectified output of a block's two convolutions."""
@@ -42,7 +73,7 @@ class ConvTrunk(nn.Module):
     return self.fc(flatten_channels_first(x))
 
   def __call__(self, x: Array) -> Array:
-    """Returns [B, 1024] of images [B, 32, 32, 3]."""
+    """Returns [B, 1024] of images [B, H, W, C]."""
     return self.last(in_halves(self._blocks, x, self.conv_form))
 
   def _blocks(self, x: Array) -> Array:
@@ -50,7 +81,7 @@ class ConvTrunk(nn.Module):
 
 
 class EnergyConv(nn.Module):
-  """E(x, y) of images [B, 32, 32, 3], the label entering at one of four places.
+  """E(x, y) of images [B, H, W, C], the label entering at one of four places.
 
   v1: the image's colours; v2, v3: the channels after the first or second block; v4: the
   1024 features, with no ReLU after them, so that the energies of all labels are one
@@ -64,17 +95,19 @@ class EnergyConv(nn.Module):
   skip: bool = False
   conv_form: str = "auto"
   init_style: str = "pytorch"
-  mask_off: float = 0.85
+  mask_drop_rate: float = 0.85
+  image_shape: tuple[int, ...] = (32, 32, 3)
 
   def setup(self) -> None:
-    self.trunk = ConvTrunk(self.conv_form, self.init_style)
+    self.trunk = ConvTrunk(self.conv_form, self.init_style, self.image_shape)
+    gated = {"v1": self.image_shape[-1], "v2": 32, "v3": 64, "v4": FEATURES}
     self.label_gate = LabelGate(
       self.num_classes,
-      POSITIONS[self.position],
+      gated[self.position],
       self.gate,
       self.embedding,
       self.skip,
-      mask_off=self.mask_off,
+      mask_drop_rate=self.mask_drop_rate,
     )
     self.head = EnergyHead(1024, self.init_style)
 
@@ -110,9 +143,10 @@ class ClassifierConv(nn.Module):
   num_classes: int
   conv_form: str = "auto"
   init_style: str = "pytorch"
+  image_shape: tuple[int, ...] = (32, 32, 3)
 
   def setup(self) -> None:
-    self.trunk = ConvTrunk(self.conv_form, self.init_style)
+    self.trunk = ConvTrunk(self.conv_form, self.init_style, self.image_shape)
     self.fc = dense(1024, 1024, self.init_style)
     self.head = dense(self.num_classes, 1024, self.init_style)
 
@@ -129,3 +163,91 @@ def _gate_pixels(x: Array, s: Array) -> Array:
   """Returns [B * K, H, W, C]: x [B, H, W, C], channels scaled by s [B, K, C]."""
   gated = x[:, None] * s[:, :, None, None, :]
   return gated.reshape(-1, *x.shape[1:])
+
+
+def energy_conv4(
+  inputs: Inputs,
+  *,
+  position: Annotated[Position, "where the label enters"] = "v4",
+  gate: Gate = "softmax",
+  embedding: Embedding = "learned",
+  skip: Skip = False,
+  mask_drop_rate: MaskDropRate = 0.85,
+  conv_form: ConvForm = "auto",
+  init: Init = "pytorch",
+) -> Network:
+  """Builds the paper's CIFAR-10 energy network, for images of any size."""
+  inputs = _large_enough(inputs)
+  module = EnergyConv(
+    inputs.num_classes,
+    position,
+    gate=gate,
+    embedding=embedding,
+    skip=skip,
+    conv_form=conv_form,
+    init_style=init,
+    mask_drop_rate=mask_drop_rate,
+    image_shape=inputs.shape,
+  )
+  return from_module(module, inputs.shape, inputs.num_classes, inputs.prepare)
+
+
+def classifier_conv4(
+  inputs: Inputs, *, conv_form: ConvForm = "auto", init: Init = "pytorch"
+) -> Network:
+  """Builds the CIFAR-10 softmax classifier, for images of any size."""
+  inputs = _large_enough(inputs)
+  module = ClassifierConv(inputs.num_classes, conv_form, init, inputs.shape)
+  return from_module(module, inputs.shape, inputs.num_classes, inputs.prepare)
+
+
+def _large_enough(inputs: Inputs) -> Inputs:
+  """Pads images that two blocks would leave nothing of."""
+  if min(inputs.shape[:2]) >= _LEAST or isinstance(inputs.prepare, Padded):
+    return inputs
+  prepare = Padded(inputs.prepare, _LEAST)
+  return inputs._replace(shape=prepare.output_shape(inputs.shape), prepare=prepare)
+
+
+def _pooled(side: int) -> int:
+  """Returns a side's length after a block: a convolution takes two, pooling halves."""
+  return (side - 2) // 2
+
+
+def is_image(shape: tuple[int, ...]) -> bool:
+  """Returns whether inputs are images [H, W, C] of at least 8 x 8 pixels."""
+  return len(shape) == 3 and min(shape[:2]) >= 8
+
+
+WANTS_IMAGES = "images of at least 8 x 8 pixels"
+
+
+def _options(config: Any) -> dict[str, str] | None:
+  return mixed_kernels(is_blocked(config.conv_form))
+
+
+def _features(config: Any) -> int:
+  del config
+  return FEATURES
+
+
+EBM_CONV4 = NetworkSpec(
+  energy_conv4,
+  title="energy-based model",
+  classifier="sbc_conv4",
+  takes_rows=False,
+  accepts=is_image,
+  wants=WANTS_IMAGES,
+  num_features=_features,
+  compiler_options=_options,
+)
+SBC_CONV4 = NetworkSpec(
+  classifier_conv4,
+  title="softmax classifier",
+  energy=False,
+  takes_rows=False,
+  accepts=is_image,
+  wants=WANTS_IMAGES,
+  num_features=_features,
+  compiler_options=_options,
+)

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,13 @@ from jax import Array
 
 from ebmjax.errors import DataError
 from ebmjax.networks.conv import Conv, flatten_channels_first
-from ebmjax.runtime import atomic
 
 CHANNELS = (16, 32, 64, 128, 256)
 STRIDES = (1, 2, 2, 2, 2)
-FEATURES = 1024  # 256 channels of 2 x 2
 
 
 class NormTrunk(nn.Module):
-  """Images [B, 32, 32, 3] to features [B, 1024].
+  """Images [B, H, W, C] to features, 1024 of a 32 x 32 image.
 
   BatchNorm and ReLU after the first four convolutions, neither after the last. With
   `batch_statistics` the norms use those of the batch and move their running ones.
@@ -32,7 +31,7 @@ class NormTrunk(nn.Module):
 
   @nn.compact
   def __call__(self, x: Array, batch_statistics: bool = False) -> Array:
-    inputs = (3, *CHANNELS[:-1])
+    inputs = (x.shape[-1], *CHANNELS[:-1])
     for i, (n, channels, stride) in enumerate(
       zip(inputs, CHANNELS, STRIDES, strict=True)
     ):
@@ -47,12 +46,18 @@ class NormTrunk(nn.Module):
     return flatten_channels_first(x)
 
 
+def num_features(shape: tuple[int, ...]) -> int:
+  """Returns how many features the trunk has of an image [H, W, C]."""
+  height, width = (-(-side // math.prod(STRIDES)) for side in shape[:2])
+  return CHANNELS[-1] * height * width
+
+
 def load_trunk(path: str | Path) -> dict[str, Any]:
   """Returns {"params", "batch_stats"} of a NormTrunk from an npz file.
 
   Its arrays have PyTorch's names and layout, convLayer{1..5}.conv.{weight,bias} and
   convLayer{1..4}.bn.{weight,bias,running_mean,running_var}: that of the published
-  weights, and of `save_trunk`.
+  weights, and of `trunk_file`.
   """
   place = _existing(path)
   try:
@@ -120,8 +125,8 @@ def _require_shapes(params: dict[str, Any], stats: dict[str, Any]) -> None:
           raise ValueError(f"{layer} has a {name} of shape {given[layer][name].shape}")
 
 
-def save_trunk(path: str | Path, variables: dict[str, Any]) -> None:
-  """Writes a trunk's variables as `load_trunk` reads them, whole or not at all."""
+def trunk_file(variables: dict[str, Any]) -> bytes:
+  """Returns the content of an npz file of a trunk's variables, for `load_trunk`."""
   host = jax.tree.map(np.asarray, variables)
   params, stats, arrays = host["params"], host["batch_stats"], {}
   for i in range(1, len(CHANNELS) + 1):
@@ -136,4 +141,4 @@ def save_trunk(path: str | Path, variables: dict[str, Any]) -> None:
     arrays[norm + "running_var"] = stats[f"bn{i}"]["var"]
   content = io.BytesIO()
   np.savez(content, **arrays)
-  atomic.write(Path(path), content.getvalue())
+  return content.getvalue()

@@ -12,13 +12,20 @@ Two tasks of two labels each; a label's energy is its output in its own task's c
 ((1, 4), True)
 """
 
+from typing import Annotated, Any
+
 import jax
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.config.schema import Count
 from ebmjax.networks.gates import normalise
 from ebmjax.networks.heads import select
 from ebmjax.networks.initialisers import dense
+from ebmjax.networks.mlp import num_inputs
+from ebmjax.networks.module import from_module
+from ebmjax.networks.spec import Hidden, Init, Inputs, NetworkSpec
+from ebmjax.types import Network
 
 _LAYERS = 2
 
@@ -97,3 +104,41 @@ class ContextMLP(nn.Module):
 
 def _transformed(a: Array, scale: Array, shift: Array) -> Array:
   return jax.nn.relu(a) + jax.nn.relu(scale * a + shift)
+
+
+def context_mlp(
+  inputs: Inputs,
+  *,
+  hidden: Hidden = 256,
+  context: Annotated[Count, "numbers that stand for a task"] = 16,
+  init: Init = "pytorch",
+) -> Network:
+  """Builds CTN's classifier over rows of numbers."""
+  size, classes = num_inputs(inputs), inputs.num_classes
+  module = ContextMLP(size, hidden, classes, inputs.num_tasks, context, init)
+  return from_module(module, (size,), classes, inputs.prepare)
+
+
+def _constraints(config: Any) -> list[tuple[bool, str]]:
+  return [
+    (
+      config.stream.scenario == "domain",
+      "config.network.name='context_mlp' tells tasks apart by their labels, which they "
+      "share with config.stream.scenario='domain'; use 'task' or 'class'.",
+    )
+  ]
+
+
+def _hidden(config: Any) -> int:
+  return int(config.hidden)
+
+
+CONTEXT_MLP = NetworkSpec(
+  context_mlp,
+  title="context network",
+  energy=False,
+  contexts=True,
+  num_features=_hidden,
+  constraints=_constraints,
+  small={"hidden": 32},
+)

@@ -14,6 +14,7 @@ the gradient of a dense layer's input.
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from jax import Array, lax
 
 from ebmjax.networks import initialisers
 
-CONV_FORMS = ("auto", "native", "blocked")
+ConvForm = Literal["auto", "native", "blocked"]
 _SIDE = 3
 _BLOCK = 8  # images that a kernel's gradient takes at a time
 COMPILER_OPTIONS = {
@@ -67,6 +68,11 @@ def conv2d(
   """
   convolve = _blocked if is_blocked(form) else _native
   return convolve(x, kernel, stride, padding)
+
+
+def mixed_kernels(convolves: bool) -> dict[str, str] | None:
+  """Returns `COMPILER_OPTIONS` where they serve: on a CPU; None: XLA's own choice."""
+  return COMPILER_OPTIONS if convolves and jax.default_backend() == "cpu" else None
 
 
 def is_blocked(form: str) -> bool:

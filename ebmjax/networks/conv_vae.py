@@ -5,12 +5,15 @@ from flax import linen as nn
 from jax import Array
 
 from ebmjax.networks.autoencoder import Strided
-from ebmjax.networks.cifar100 import CHANNELS, FEATURES, NormTrunk
+from ebmjax.networks.cifar100 import CHANNELS, NormTrunk, num_features
 from ebmjax.networks.conv import Conv
 from ebmjax.networks.initialisers import dense, kernel
 from ebmjax.networks.vae import Code, Coder
 
 _SIDE = 2  # of the trunk's last images
+
+
+FEATURES = num_features((32, 32, 3))
 
 
 class ConvVariationalAutoencoder(nn.Module):

@@ -12,15 +12,16 @@ Array([1., 1., 1.], dtype=float32)
 (1, 3, 2)
 """
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-NORMALISATIONS = ("none", "l2", "l2_scaled", "softmax")
-EMBEDDINGS = ("learned", "fixed", "mask")
+Normalisation = Literal["none", "l2", "l2_scaled", "softmax"]
+NORMALISATIONS = get_args(Normalisation)
+Embedding = Literal["learned", "fixed", "mask"]
 
 
 class LabelGate(nn.Module):
@@ -32,7 +33,7 @@ class LabelGate(nn.Module):
   that number, so that its mean is 1. All layers share it. A fixed embedding is drawn
   from U(0, 1) and never trained (the paper's "Fix" rows).
 
-  A mask (CIFAR-100) instead switches each unit off with probability `mask_off`,
+  A mask (CIFAR-100) instead switches each unit off with probability `mask_drop_rate`,
   independently for each label and layer, and is never trained either.
   """
 
@@ -42,7 +43,7 @@ class LabelGate(nn.Module):
   embedding: str = "learned"
   skip: bool = True
   layers: int = 1
-  mask_off: float = 0.85
+  mask_drop_rate: float = 0.85
 
   @nn.compact
   def __call__(self) -> tuple[Array, ...]:
@@ -63,7 +64,7 @@ class LabelGate(nn.Module):
     return self.variable("fixed", name, lambda: draw(self.make_rng(), shape)).value
 
   def _draw_masks(self, key: Array, shape: tuple[int, ...]) -> Array:
-    return jax.random.bernoulli(key, 1 - self.mask_off, shape).astype(jnp.float32)
+    return jax.random.bernoulli(key, 1 - self.mask_drop_rate, shape).astype(jnp.float32)
 
   @property
   def nonnegative(self) -> bool:

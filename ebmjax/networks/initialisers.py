@@ -1,6 +1,7 @@
 """How weights start: PyTorch's defaults, because the paper's figures rest on them."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,10 @@ from jax import Array
 # pytorch_seed: the very numbers that PyTorch draws for the run's seed (`seeded.py`).
 # xavier: zero biases, and so small, as PGMA's authors do; xavier_normal: biases drawn,
 # too, as BGD's do.
-INITS = ("pytorch", "pytorch_seed", "flax", "xavier", "xavier_normal", "small")
+Init = Literal["pytorch", "flax", "xavier", "xavier_normal", "small"]
+SeededInit = Literal[
+  "pytorch", "pytorch_seed", "flax", "xavier", "xavier_normal", "small"
+]
 
 Initialiser = Callable[..., Array]
 

@@ -1,12 +1,30 @@
 """The label-gated energy MLP and the softmax classifier's MLP."""
 
+import math
+from typing import Annotated, Any
+
 import jax
 from flax import linen as nn
 from jax import Array, lax
 
+from ebmjax.config.schema import Count
+from ebmjax.networks.conv import mixed_kernels
 from ebmjax.networks.gates import LabelGate, gated_relu, gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
-from ebmjax.networks.initialisers import dense
+from ebmjax.networks.initialisers import SeededInit, dense
+from ebmjax.networks.kept import kept_units, widest
+from ebmjax.networks.module import from_module
+from ebmjax.networks.seeded import start_from_seeds
+from ebmjax.networks.spec import (
+  Embedding,
+  Gate,
+  Hidden,
+  Inputs,
+  MaskDropRate,
+  NetworkSpec,
+  Skip,
+)
+from ebmjax.types import Network
 
 _FEW = 8  # measured: two of ten labels are better off in one product, of a hundred not
 # Of the features that labels in one call have together.
@@ -28,7 +46,7 @@ class EnergyMLP(nn.Module):
   gate: str = "l2"
   embedding: str = "learned"
   skip: bool = True
-  mask_off: float = 0.85
+  mask_drop_rate: float = 0.85
   init_style: str = "pytorch"
 
   def setup(self) -> None:
@@ -41,7 +59,7 @@ class EnergyMLP(nn.Module):
       self.embedding,
       self.skip,
       self.gated_layers,
-      self.mask_off,
+      self.mask_drop_rate,
     )
     self.head = EnergyHead(self.hidden, self.init_style)
 
@@ -120,3 +138,101 @@ class ClassifierMLP(nn.Module):
     for layer in self.layers:
       x = jax.nn.relu(layer(x))
     return x
+
+
+GatedLayers = Annotated[Count, "hidden layers that the label gates"]
+Init = Annotated[
+  SeededInit, "how weights start; pytorch_seed: what PyTorch draws for each seed"
+]
+
+
+def energy_mlp(
+  inputs: Inputs,
+  *,
+  hidden: Hidden = 400,
+  gated_layers: GatedLayers = 1,
+  gate: Gate = "l2",
+  embedding: Embedding = "learned",
+  skip: Skip = True,
+  mask_drop_rate: MaskDropRate = 0.85,
+  init: Init = "pytorch",
+) -> Network:
+  """Builds the paper's energy MLP over rows of numbers."""
+  size, classes = num_inputs(inputs), inputs.num_classes
+  module = EnergyMLP(
+    size,
+    hidden,
+    classes,
+    gated_layers=gated_layers,
+    gate=gate,
+    embedding=embedding,
+    skip=skip,
+    mask_drop_rate=mask_drop_rate,
+    init_style=init,
+  )
+  network = from_module(module, (size,), classes, inputs.prepare)
+  if is_masked(gated_layers, embedding) and inputs.init_keys is not None:
+    width = widest(network, inputs.init_keys)
+    network = kept_units(network, width=width, max_labels=inputs.max_labels or classes)
+  return start_from_seeds(network, inputs) if init == "pytorch_seed" else network
+
+
+def classifier_mlp(
+  inputs: Inputs, *, hidden: Hidden = 400, init: Init = "pytorch"
+) -> Network:
+  """Builds the softmax classifier: two hidden layers over rows of numbers."""
+  size = num_inputs(inputs)
+  module = ClassifierMLP(size, hidden, inputs.num_classes, init_style=init)
+  network = from_module(module, (size,), inputs.num_classes, inputs.prepare)
+  return start_from_seeds(network, inputs) if init == "pytorch_seed" else network
+
+
+def num_inputs(inputs: Inputs) -> int:
+  """Returns how many numbers an input has once it is prepared."""
+  return math.prod(inputs.prepare.output_shape(inputs.shape))
+
+
+def is_masked(gated_layers: int, embedding: str) -> bool:
+  """Returns whether only the units that masks keep are computed."""
+  return gated_layers == 2 and embedding == "mask"
+
+
+def _options(config: Any) -> dict[str, str] | None:
+  return mixed_kernels(is_masked(config.gated_layers, config.embedding))
+
+
+def _hidden(config: Any) -> int:
+  return int(config.hidden)
+
+
+_SEEDED = (
+  "config.network.init='pytorch_seed' needs embedding='learned', at most two gated "
+  "layers and at least 16 hidden units; use 'pytorch', the same distribution."
+)
+
+
+def _constraints(config: Any) -> list[tuple[bool, str]]:
+  network = config.network
+  known = network.hidden >= 16
+  if "gated_layers" in network:
+    known &= network.embedding == "learned" and network.gated_layers <= 2
+  return [(network.init == "pytorch_seed" and not known, _SEEDED)]
+
+
+EBM = NetworkSpec(
+  energy_mlp,
+  title="energy-based model",
+  classifier="sbc",
+  num_features=_hidden,
+  compiler_options=_options,
+  constraints=_constraints,
+  small={"hidden": 32},
+)
+SBC = NetworkSpec(
+  classifier_mlp,
+  title="softmax classifier",
+  energy=False,
+  num_features=_hidden,
+  constraints=_constraints,
+  small={"hidden": 32},
+)

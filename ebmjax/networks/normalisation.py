@@ -15,10 +15,9 @@ class Normalise(NamedTuple):
   std: tuple[float, ...] = (1.0,)
 
   def __call__(self, x: Array) -> Array:
-    """Returns float32 of x [B, ...] uint8; floats are features and stay themselves."""
-    if x.dtype != jnp.uint8:
-      return x
-    x = x.astype(jnp.float32) / 255
+    """Returns float32 of x [B, ...], uint8 from 0 to 255 or floats as they are."""
+    if x.dtype == jnp.uint8:
+      x = x.astype(jnp.float32) / 255
     if self == Normalise():
       return x
     shape = (1,) * (x.ndim - 1) + (-1,)
@@ -57,4 +56,22 @@ class Noise(NamedTuple):
     return (math.prod(self.image_shape),)
 
 
-Preparation = Normalise | Noise
+class Padded(NamedTuple):
+  """Adds a border of zeros to prepared images that are smaller than `least`."""
+
+  inner: Normalise | Noise
+  least: int  # pixels of a side
+
+  def __call__(self, x: Array) -> Array:
+    """Returns images [B, H, W, C] with sides of at least `least`."""
+    shape = self.inner.output_shape(x.shape[1:])
+    border = [(0, max(0, self.least - side)) for side in shape[:2]]
+    return jnp.pad(self.inner(x), [(0, 0), *border, (0, 0)])
+
+  def output_shape(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape of one image after it."""
+    height, width, channels = self.inner.output_shape(input_shape)
+    return max(height, self.least), max(width, self.least), channels
+
+
+Preparation = Normalise | Noise | Padded

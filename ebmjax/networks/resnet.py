@@ -1,13 +1,20 @@
-"""A slim ResNet-18 for images of 32 x 32, and the linear classifier over it."""
+"""A slim ResNet-18, and the linear classifier over it."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.conv import Conv
+from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
+from ebmjax.networks.conv import Conv, is_blocked, mixed_kernels
 from ebmjax.networks.heads import select
 from ebmjax.networks.initialisers import dense, kernel
+from ebmjax.networks.module import from_module
+from ebmjax.networks.spec import ConvForm, Init, Inputs, NetworkSpec
+from ebmjax.networks.trunked import with_trunk
+from ebmjax.types import Network
 
 CHANNELS = (20, 40, 80, 160)  # of the four stages
 STRIDES = (1, 2, 2, 2)
@@ -15,7 +22,7 @@ FEATURES = CHANNELS[-1]
 
 
 class SlimResNet18(nn.Module):
-  """Images [B, 32, 32, 3] to features [B, 160], the last stage's mean over places.
+  """Images [B, H, W, C] to features [B, 160], the last stage's mean over places.
 
   The form of Lopez-Paz and Ranzato (2017): He et al.'s ResNet-18 with 20 channels in
   the place of 64 and a first convolution of 3x3. With `batch_statistics` the norms use
@@ -69,3 +76,38 @@ class LinearClassifier(nn.Module):
   def features(self, x: Array) -> Array:
     """Returns x [B, F] itself."""
     return x
+
+
+def classifier_resnet18(
+  inputs: Inputs, *, conv_form: ConvForm = "auto", init: Init = "pytorch"
+) -> Network:
+  """Builds the classifier of GSS-Greedy's authors on CIFAR-10."""
+  head = LinearClassifier(FEATURES, inputs.num_classes, init)
+  return with_trunk(
+    from_module(head, (FEATURES,), inputs.num_classes),
+    SlimResNet18(conv_form, init),
+    inputs,
+    mode="finetune",
+    weights=None,
+  )
+
+
+def _options(config: Any) -> dict[str, str] | None:
+  return mixed_kernels(is_blocked(config.conv_form))
+
+
+def _features(config: Any) -> int:
+  del config
+  return FEATURES
+
+
+SBC_RESNET18 = NetworkSpec(
+  classifier_resnet18,
+  title="ResNet-18",
+  energy=False,
+  takes_rows=False,
+  accepts=is_image,
+  wants=WANTS_IMAGES,
+  num_features=_features,
+  compiler_options=_options,
+)

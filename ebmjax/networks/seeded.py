@@ -7,7 +7,6 @@ Twister that NumPy has too. Everything else (batches, negatives, the
 orders of pixels) stays ours.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,16 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ebmjax.networks.spec import Inputs
 from ebmjax.types import Network, PyTree
 
 _BLOCK = 16  # normal numbers are made so many at a time
 
 
-def start_from_seeds(network: Network, keys: Array, seeds: Sequence[int]) -> Network:
-  """Returns `network`, an MLP, whose init(keys[i]) has the weights of seeds[i].
+def start_from_seeds(network: Network, inputs: Inputs) -> Network:
+  """Returns `network`, an MLP, whose init(init_keys[i]) has the weights of seeds[i].
 
   With any other key all weights are NaN, which stops a run.
   """
+  keys, seeds = inputs.init_keys, inputs.seeds
+  if keys is None:
+    raise ValueError("init='pytorch_seed' needs the seeds and keys of the runs")
   like, _ = jax.eval_shape(network.init, keys[0])
   drawn: PyTree = [draw(like, seed) for seed in seeds]
   stacked = jax.tree.map(lambda *each: np.stack(each), *drawn)

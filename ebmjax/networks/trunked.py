@@ -1,42 +1,43 @@
 """A network in two parts: a convolutional trunk, and an MLP over its features."""
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.normalisation import Preparation
+from ebmjax.networks.spec import Inputs
 from ebmjax.types import Network, PyTree
 
 # What training does to the trunk. `batch_statistics` is the released code's: weights
 # frozen, while BatchNorm still normalises by the batch and moves its running statistics
 # (Deviation: the paper does not say so). `fixed_statistics` freezes those too: features
 # can be computed once.
-CONV_MODES = ("batch_statistics", "fixed_statistics", "finetune")
+BackboneMode = Literal["batch_statistics", "fixed_statistics", "finetune"]
+BACKBONE_MODES = get_args(BackboneMode)
 
 
 def with_trunk(
   head: Network,
   trunk: nn.Module,
-  normalise: Preparation,
+  inputs: Inputs,
   *,
   mode: str,
   weights: PyTree | None,
 ) -> Network:
-  """Returns the network head(trunk(x), labels) on images [B, 32, 32, 3].
+  """Returns the network head(trunk(x), labels) on images [B, H, W, C].
 
   The trunk is called as trunk(x, batch_statistics) and has norms with running ones.
 
   Frozen weights live in the model state, out of the optimiser's reach, and so do the
   norms' statistics. `weights` are the trunk's variables, or None to draw them. (With
-  `fixed_statistics` there is no trunk to train: `networks.make` takes its features.)
+  `fixed_statistics` there is no trunk to train: the network takes its features.)
   """
-  trains_trunk = mode == "finetune"
+  trains_trunk, normalise = mode == "finetune", inputs.prepare
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
     head_params, head_state = head.init(key)
-    variables = weights or trunk.init(key, jnp.zeros((1, 32, 32, 3)))
+    variables = weights or trunk.init(key, jnp.zeros((1, *inputs.shape)))
     params = {"head": head_params}
     state = {"head": head_state, "batch_stats": variables["batch_stats"]}
     (params if trains_trunk else state)["trunk"] = variables["params"]

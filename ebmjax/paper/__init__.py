@@ -1,6 +1,6 @@
-"""What the paper prints, and the command here that each of its figures belongs to.
+"""The paper's tables and figures, set beside our own runs.
 
-`printed` holds the figures, `cells` names their commands, `protocols` says who ran them
-and what ours does otherwise, `commands` reads the configurations, and `departures` sets
-a run's configuration against them.
+`cells` holds what the paper prints and the command that measures it, `store` the runs,
+`ledger` both side by side with the verdicts, `summary` the outcome; `running` makes the
+runs that are missing, and `figures` draws.
 """

@@ -1,4 +1,4 @@
-"""Who runs what: folders of a command's seeds, each of one process at a time."""
+"""Claims on run folders: one process at a time runs some seeds of a command."""
 
 import os
 import re
@@ -19,7 +19,7 @@ class Claim(NamedTuple):
 
   workdir: Path
   seeds: range
-  handle: int  # of an open, locked file; closing it gives the folder free
+  handle: int  # of an open, locked file; closing it releases the folder
 
   @property
   def log(self) -> Path:
@@ -27,7 +27,7 @@ class Claim(NamedTuple):
     return self.workdir.with_suffix(".log")
 
   def release(self) -> None:
-    """Gives the folder free, unless a child still holds it."""
+    """Releases the folder, unless a child still holds it."""
     os.close(self.handle)
 
 
@@ -50,15 +50,15 @@ def planning(runs: Path) -> Iterator[None]:
       "--runs."
     ) from error
   with file:
-    locks.take(file, runs, _NO_LOCKS, wait=True)
+    locks.try_lock(file, runs, _NO_LOCKS, wait=True)
     yield
 
 
 def choose(folder: Path, missing: Iterable[int], most: int | None = None) -> Choice:
   """Returns a claim on the next seeds of `missing` in `folder`, while `planning`.
 
-  A run that broke off after a checkpoint is gone on with, if all of its seeds are
-  missing; otherwise the first consecutive seeds are taken, at most `most` of them.
+  An interrupted run with a checkpoint is continued, if all of its seeds are missing;
+  otherwise the first consecutive seeds are taken, at most `most` of them.
   """
   missing = set(missing)
   present = {path: range(first, last + 1) for path, first, last in _folders(folder)}
@@ -73,7 +73,7 @@ def choose(folder: Path, missing: Iterable[int], most: int | None = None) -> Cho
   if not free:
     return Choice(None, sorted(missing & busy))
   path, seeds = begun[0] if begun else _fresh(folder, free, most or len(free))
-  with failures.writing(folder):
+  with failures.explain_write_errors(folder):
     folder.mkdir(parents=True, exist_ok=True)
     handle = _lock(path)
   claim = None if handle is None else Claim(path, seeds, handle)
@@ -98,7 +98,7 @@ def _folders(folder: Path) -> list[tuple[Path, int, int]]:
 def _is_begun(path: Path) -> bool:
   """Returns whether a run in `path` has done something, and not all.
 
-  One that failed at once binds nobody to its seeds: there may be less time for them.
+  A run that failed at once is not continued: there may be time for fewer seeds now.
   """
   steps = (path / "checkpoints").glob("[0-9]*")
   return not (path / "results.json").exists() and any(steps)
@@ -122,7 +122,7 @@ def _lock(path: Path) -> int | None:
   handle = os.open(_claim_file(path), os.O_RDWR | os.O_CREAT)
   ours = False
   try:
-    ours = locks.take(handle, path.parent, _NO_LOCKS)
+    ours = locks.try_lock(handle, path.parent, _NO_LOCKS)
   finally:
     if not ours:
       os.close(handle)

@@ -1,150 +1,166 @@
-"""Commands and configurations: what a command runs, and the command of a run."""
+"""Commands and configurations: what FILE[:variants] runs, and a run's nearest cell."""
 
 import functools
 import hashlib
-import itertools
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from ebmjax.config import loading
-from ebmjax.config.identity import WEIGHTS, identity, recorded
+from ebmjax.config.groups import keys_of
+from ebmjax.config.identity import (
+  WEIGHTS,
+  Difference,
+  decisive,
+  departures,
+  differences,
+  identity,
+)
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.methods import METHODS
+from ebmjax.paper.cells import Cell, all_cells
 
-_FILES = {
-  ("split", "mnist", False): "configs/splitmnist.py",
-  ("permuted", "mnist", False): "configs/permmnist.py",
-  ("split", "cifar10", False): "configs/cifar10.py",
-  ("split", "cifar100", False): "configs/cifar100.py",
-  ("split", "noise", True): "configs/capacity.py",
-  ("split", "cifar10", True): "configs/capacity.py",
-}
-_PRETRAINING = "configs/pretrain_cifar10.py"  # of CIFAR-100's trunk on CIFAR-10
-# Variants that no single key tells: those that come nearest are taken.
-_TASKS = ("tasks5", "tasks20", "tasks50")
-_CONDITIONINGS = ("v1", "v2", "v3", "end", "end_norm2", "end_fix", "end_fix_norm2")
-_GUESSED: dict[str, tuple[tuple[str, ...], ...]] = {
-  "configs/splitmnist.py": (("", "source", "hsu"),),
-  "configs/permmnist.py": (("", "source"),),
-  "configs/cifar10.py": (("", *_CONDITIONINGS, "end_fix_softmax"), ("", "source")),
-  "configs/cifar100.py": (
-    ("", *_TASKS),
-    ("", "all_of_batch", "all_seen"),
-    ("", "fixed"),
-    ("", "source"),
-  ),
-  "configs/capacity.py": (("", "medium", "large"), ("", "cifar10")),
-  _PRETRAINING: (),
-}
+UNKNOWN = "a configuration file of the user's own"
+# What two runs must share for a figure of one to be shown beside the other.
+PROBLEM = (
+  *("data.name", "data.images", "data.memorise", "data.validation"),
+  *("stream.name", "stream.tasks", "stream.setting", "stream.scenario"),
+  *("method.name", "network.name"),
+)
 
 
 @functools.cache
-def load(chosen: str) -> ConfigDict:
-  """Returns the resolved configuration of FILE[:variants], a file of ours."""
-  config = loading.load(str(loading.root() / chosen))
-  if config.data.name == "cifar100":
+def load(command: str) -> ConfigDict:
+  """Returns the resolved configuration of FILE[:variants], a file of the repository."""
+  config = loading.load(str(loading.root() / command))
+  if config.network.get("pretrained") == "" and config.data.name == "cifar100":
     config.network.pretrained = WEIGHTS
   return resolve(config)
 
 
-def obstacle(chosen: str, learner: str) -> str | None:
-  """Returns why a command cannot run yet, or None."""
-  if learner not in METHODS:
-    return f"the method {learner} does not exist yet"
+def obstacle(command: str) -> str | None:
+  """Returns why a command cannot run, None if it can."""
   try:
-    load(chosen)
+    load(command)
   except ConfigError as error:
-    return f"{chosen}: {error}"
+    return f"{command}: {error}"
   return None
 
 
 @functools.cache
-def identity_of(chosen: str) -> str:
+def identity_of(command: str) -> str:
   """Returns the identity of FILE[:variants]."""
-  return identity(recorded(load(chosen).to_dict()))
+  return identity(load(command).to_dict())
 
 
-def short_name(chosen: str) -> str:
+def short_name(command: str) -> str:
   """Returns a folder's name for FILE[:variants], another one if the file changes.
 
-  Keys at their default do not count: a new one leaves the names as they were.
+  Keys at their default do not count, so adding a key keeps the names.
   """
-  own, usual = (json.loads(text) for text in (identity_of(chosen), identity({})))
+  own, usual = (json.loads(text) for text in (identity_of(command), identity({})))
   changes = {key: value for key, value in own.items() if value != usual.get(key)}
   text = json.dumps(changes, sort_keys=True)
   digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-  return f"{Path(loading.default_workdir(chosen)).name}-{digest}"
+  return f"{Path(loading.default_workdir(command)).name}-{digest}"
 
 
-def command_line(chosen: str, seeds: int) -> str:
-  """Returns the command that measures FILE[:variants] with a number of seeds."""
-  weights = load(chosen).network.pretrained
+def command_line(command: str, seeds: int) -> str:
+  """Returns what to type to measure FILE[:variants] with a number of seeds."""
+  weights = load(command).network.get("pretrained")
   extra = f" --config.network.pretrained={weights}" if weights else ""
   return (
-    f"python -m ebmjax.main --config={chosen} --config.seeds={seeds}"
+    f"python -m ebmjax.main --config={command} --config.seeds={seeds}"
     f" --config.data.require_full=True{extra}"
   )
 
 
-def describe(flat: Mapping[str, Any]) -> str:
-  """Returns FILE[:variants] and the flags that a run of this configuration needs."""
-  flat = json.loads(identity(flat))
-  file = _file(flat)
-  if file is None:
-    return "a configuration file of the user's own"
-  plain = [] if file == _PRETRAINING else _plain_variants(flat)
-  best: tuple[int, str, list[str]] | None = None
-  for guessed in itertools.product(*_GUESSED[file], _scenarios(flat)):
-    names = ",".join(name for name in [*plain, *guessed] if name)
-    chosen = f"{file}:{names}" if names else file
-    try:
-      own = json.loads(identity_of(chosen))
-    except ConfigError:
-      continue
-    changes = [
-      f"--config.{key}={_text(value)}"
-      for key, value in sorted(flat.items())
-      if own.get(key) != value
-    ]
-    if best is None or len(changes) < best[0]:
-      best = (len(changes), chosen, changes)
-    if not changes:
-      break
-  if best is None:
-    return "a configuration file of the user's own"
-  return " ".join([best[1], *best[2]])
+def shortened(line: str | None) -> str:
+  """Returns FILE[:variants] and the flags that decide the result, of a command line.
+
+  Seeds, places and how often a run evaluates or saves are dropped.
+  """
+  parts = shlex.split(line or "")
+  flags = {}
+  for place, part in enumerate(parts):
+    name, equals, value = part.lstrip("-").partition("=")
+    if part.startswith("-"):
+      flags[name] = value if equals else "".join(parts[place + 1 : place + 2])
+  path, _, variants = flags.pop("config", "").partition(":")
+  file = Path("configs") / Path(path).name
+  if not path or Path(path).parent.name != "configs":
+    return UNKNOWN
+  if not (loading.root() / file).is_file():
+    return UNKNOWN
+  kept = [
+    f"--{name}={value}"
+    for name, value in sorted(flags.items())
+    if name.startswith("config.") and not _is_free(name.removeprefix("config."))
+  ]
+  return " ".join([f"{file}:{variants}" if variants else str(file), *kept])
 
 
-def _file(flat: Mapping[str, Any]) -> str | None:
-  if (flat["data.name"], flat["network.trunk"]) == ("cifar10", "conv5"):
-    return _PRETRAINING
-  key = (flat["stream.name"], flat["data.name"], flat["data.memorise"])
-  return _FILES.get(key)
+def restated(command: str, config: Mapping[str, Any]) -> str:
+  """Returns FILE[:variants] of a command with the flags that make it a run's again."""
+  chosen = command.split(" ", 1)[0]
+  if obstacle(chosen):
+    return UNKNOWN
+  found = departures(config, load(chosen).to_dict())
+  flags = [
+    f"--config.{key}={value}"
+    for key, value, _ in found
+    if not key.startswith("version.")  # no command makes an older version's result
+  ]
+  return " ".join([chosen, *flags])
 
 
-def _plain_variants(flat: Mapping[str, Any]) -> list[str]:
-  """Returns the variants that single keys tell, in the usual order."""
-  sbc, objective = flat["network.name"] == "sbc", flat["objective"]
-  names = [flat["stream.setting"]] if flat["stream.setting"] != "boundary_aware" else []
-  if objective == "joint_pairs" or (objective == "contrastive" and sbc):
-    names.append(objective)
-  if flat["method.name"] != "finetune":
-    names.append(flat["method.name"])
-  return names + (["sbc"] if sbc else [])
+def cell_for(config: Mapping[str, Any]) -> Cell | None:
+  """Finds the cell of a run's problem, method and network whose command is nearest.
+
+  That is one with the run's objective, if there is any, and of those the one that
+  differs in the fewest keys: in none for the cell's own run. None where the paper has
+  no such cell.
+  """
+  own = _problem(decisive(config))
+  near = [
+    (differences(config, load(cell.command).to_dict()), cell)
+    for cell in all_cells()
+    if cell.setting != "memorise" and problem_of(cell.command) == own
+  ]
+  if not near:
+    return None
+  return min(near, key=lambda pair: _distance(pair[0]))[1]
 
 
-def _scenarios(flat: Mapping[str, Any]) -> tuple[str, ...]:
-  """Returns the variants to try; a `source` may be domain-incremental by itself."""
-  return ("", "domain") if flat["stream.scenario"] == "domain" else ("",)
+def _distance(found: Iterable[Difference]) -> tuple[bool, int]:
+  keys = [difference.key for difference in found]
+  return "objective" in keys, len(keys)
 
 
-def _text(value: Any) -> str:
-  """Returns a value as a flag takes it; `identity` has made every number a float."""
-  if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-    return str(int(value))
-  return str(tuple(value)) if isinstance(value, list) else str(value)
+def figure_for(config: Mapping[str, Any]) -> dict[str, Any] | None:
+  """Returns the figure to keep with a run's results: id, accuracy and error."""
+  cell = cell_for(config)
+  if cell is None:
+    return None
+  return {"cell": cell.id, "accuracy": cell.accuracy, "sem": cell.sem}
+
+
+@functools.cache
+def problem_of(command: str) -> tuple[Any, ...] | None:
+  """Returns what FILE[:variants] solves and with what, None where it cannot be read."""
+  if obstacle(command):
+    return None
+  return _problem(decisive(load(command).to_dict()))
+
+
+def _problem(flat: Mapping[str, Any]) -> tuple[Any, ...]:
+  return tuple(flat.get(key) for key in PROBLEM)
+
+
+def _is_free(key: str) -> bool:
+  known = keys_of({}).get(key)
+  return key == "network.pretrained" or (known is not None and known.free)

@@ -1,31 +1,32 @@
-"""The paper's cells set against what was measured."""
+"""The paper's cells beside what was measured."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from ebmjax import metrics
 from ebmjax.config.identity import identity
-from ebmjax.paper import commands, protocols
+from ebmjax.metrics import Summary
+from ebmjax.paper import commands, verdicts
 from ebmjax.paper.cells import Cell
 from ebmjax.paper.store import Entry
+from ebmjax.paper.verdicts import Difference
 
-WITHIN = 2.0  # points between our mean and the paper's
-CRITERION = (
-  f"Within: our mean and the paper's differ by at most {WITHIN:g} points; above and "
-  "below: by more."
-)
+NOT_COMPARABLE = "not comparable"
 
 
 class Measurement(NamedTuple):
-  """Runs of one configuration, pooled: every seed once, the newest run's."""
+  """Runs of one configuration, pooled: every seed once, from the newest run."""
 
   command: str
   accuracies: dict[int, float]  # by seed, percent
-  mean: float
-  sem: float | None
   entries: tuple[Entry, ...]  # those that a seed was taken from
+
+  @property
+  def summary(self) -> Summary:
+    """Returns mean, standard error and number of seeds."""
+    return metrics.mean_sem(np.array(list(self.accuracies.values())))
 
   @property
   def commits(self) -> list[str]:
@@ -47,73 +48,85 @@ class Row(NamedTuple):
   """A cell of the ledger."""
 
   cell: Cell
-  obstacle: str | None  # why it cannot run yet
-  measured: Measurement | None
-  difference: float | None  # points, ours less the paper's
-  verdict: str  # within, above, below or not comparable; empty: not measured
-  reason: str  # why not comparable
+  obstacle: str | None  # why it cannot run
+  measured: Measurement | None = None
+  difference: Difference | None = None  # ours less the paper's
+  verdict: str = ""  # agrees, differs, open or not comparable; empty: not measured
+  reason: str = ""  # why not comparable
 
 
 class Ledger:
   """Rows of cells, and the measurements that belong to none of them."""
 
   def __init__(self, cells: Iterable[Cell], entries: Iterable[Entry]) -> None:
-    pools: dict[str, list[Entry]] = {}
-    for entry in entries:
-      pools.setdefault(identity(entry.config), []).append(entry)
-    self._measured = {key: pool(found) for key, found in pools.items()}
+    groups: dict[str, list[Entry]] = {}
+    self.entries = tuple(entries)
+    for entry in self.entries:
+      groups.setdefault(identity(entry.run), []).append(entry)
+    self._measured = {key: measure(found) for key, found in groups.items()}
     self.rows = [self._row(cell) for cell in cells]
 
-  def measurement(self, chosen: str) -> Measurement | None:
+  def measurement(self, command: str) -> Measurement | None:
     """Returns what was measured with FILE[:variants], None without a run."""
-    return self._measured.get(commands.identity_of(chosen))
+    return self._measured.get(commands.identity_of(command))
+
+  def by_table(self) -> Mapping[str, list[Row]]:
+    """Groups the rows by table."""
+    found: dict[str, list[Row]] = {}
+    for row in self.rows:
+      found.setdefault(row.cell.table, []).append(row)
+    return found
 
   def variants(self) -> list[Measurement]:
     """Returns the measurements of no cell, by command."""
     runnable = [row.cell for row in self.rows if row.obstacle is None]
-    owned = {commands.identity_of(cell.chosen) for cell in runnable}
+    owned = {commands.identity_of(cell.command) for cell in runnable}
     others = [found for key, found in self._measured.items() if key not in owned]
     return sorted(others, key=lambda found: found.command)
 
   def _row(self, cell: Cell) -> Row:
-    obstacle = commands.obstacle(cell.chosen, cell.learner)
-    measured = None if obstacle else self.measurement(cell.chosen)
-    reason = protocols.OTHER_PROTOCOL.get((cell.method, cell.dataset), "")
+    obstacle = commands.obstacle(cell.command)
+    measured = None if obstacle else self.measurement(cell.command)
     if measured is None:
-      verdict = "not comparable" if reason else ""
-      return Row(cell, obstacle, None, None, verdict, reason)
-    difference = measured.mean - cell.accuracy
+      verdict = "" if cell.comparable else NOT_COMPARABLE
+      return Row(cell, obstacle, verdict=verdict, reason=cell.reason)
+    found = verdicts.difference(measured.summary, published(cell))
+    reason = cell.reason
     if not all(entry.data_full for entry in measured.entries):
       reason = "not the full data set"
-    verdict = "not comparable" if reason else judge(difference)
-    return Row(cell, None, measured, difference, verdict, reason)
+    verdict = NOT_COMPARABLE if reason else verdicts.judge(found, cell.sem_doubtful)
+    return Row(cell, None, measured, found, verdict, reason)
 
 
-def judge(difference: float) -> str:
-  """Returns within, above or below, by the unrounded difference in points."""
-  if abs(difference) <= WITHIN:
-    return "within"
-  return "above" if difference > 0 else "below"
+def published(cell: Cell) -> Summary:
+  """Returns the paper's figure; a doubtful standard error is left out."""
+  return Summary(cell.accuracy, None if cell.sem_doubtful else cell.sem, cell.seeds)
 
 
-def pool(entries: Iterable[Entry]) -> Measurement:
-  """Returns runs of one configuration as one measurement.
+def measure(entries: Iterable[Entry]) -> Measurement:
+  """Returns runs of one configuration as one measurement."""
+  taken = pool(entries)
+  accuracies = {seed: entry.accuracies[i] for seed, (entry, i) in taken.items()}
+  used = {id(entry): entry for entry, _ in taken.values()}.values()
+  found = sorted(used, key=lambda entry: entry.finished)
+  return Measurement(found[-1].command, accuracies, tuple(found))
 
-  Where there are runs on the full data set, only they count; where they start from
-  different pre-trained weights, those of the newest. A seed that was run twice counts
-  once, from the newer run.
+
+def pool(entries: Iterable[Entry]) -> dict[int, tuple[Entry, int]]:
+  """Picks for every seed, in order, the run that it counts from and its place there.
+
+  Where there are runs on the full data set, only they count; else only those on the
+  same part of it as the newest. Where runs start from different pre-trained weights,
+  those of the newest count. A seed that was run twice counts from the newer run, by the
+  time that the runs recorded.
   """
   found = sorted(entries, key=lambda entry: entry.finished)
-  found = [entry for entry in found if entry.data_full] or found
+  full = [entry for entry in found if entry.data_full]
+  part = [entry for entry in found if entry.data_digest == found[-1].data_digest]
+  found = full or part
   weights = [entry.weights for entry in found if entry.weights]
   found = [entry for entry in found if entry.weights in (None, *weights[-1:])]
   newest = {
-    seed: (accuracy, i)
-    for i, entry in enumerate(found)
-    for seed, accuracy in zip(entry.seeds, entry.accuracies, strict=True)
+    seed: (entry, place) for entry in found for place, seed in enumerate(entry.seeds)
   }
-  accuracies = {seed: newest[seed][0] for seed in sorted(newest)}
-  used = {i for _, i in newest.values()}
-  mean, sem, _ = metrics.mean_sem(np.array(list(accuracies.values())))
-  entries = tuple(entry for i, entry in enumerate(found) if i in used)
-  return Measurement(found[-1].command, accuracies, mean, sem, entries)
+  return {seed: newest[seed] for seed in sorted(newest)}

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ebmjax.errors import UserError
-from ebmjax.paper import commands, protocols, store, wording
+from ebmjax.paper import commands, store, summary, wording
 from ebmjax.paper.cells import Cell
 from ebmjax.paper.figures import FIGURES
 from ebmjax.paper.figures.missing import runs_of
-from ebmjax.paper.figures.pooling import scan
-from ebmjax.paper.ledger import CRITERION, Ledger, Measurement, Row
+from ebmjax.paper.ledger import Ledger, Measurement, Row
+from ebmjax.paper.verdicts import CRITERION
 
 MARKS = (
   "Times are those of the paper's seeds that are missing; a question mark: a guess. "
@@ -18,9 +18,10 @@ MARKS = (
 
 
 def overview(ledger: Ledger, runs: Path) -> str:
-  """Returns every table and its cells, the figures, and what is left to do."""
-  parts = [_table(ledger, name, rows) for name, rows in _by_table(ledger).items()]
-  return "\n\n".join([*parts, _figures(runs), summary(ledger)])
+  """Lists every table and its cells, the figures, the summary and what is left."""
+  parts = [_table(ledger, name, rows) for name, rows in ledger.by_table().items()]
+  outcome = "\n".join(summary.lines(ledger))
+  return "\n\n".join([*parts, _figures(runs), outcome, left(ledger)])
 
 
 def details(ledger: Ledger, cells: Iterable[Cell]) -> str:
@@ -36,28 +37,23 @@ def variants(ledger: Ledger) -> str:
   lines = ["Measured beside the paper's cells:"]
   for found in ledger.variants():
     note = wording.readings()["variants"].get(found.command, {}).get("note")
-    figures = f"    {wording.ours(found)}, published {wording.beside(found)}"
+    figures = f"    {wording.mean(found.summary)}, published {wording.beside(found)}"
     lines += ["", f"  {found.command}", figures + (f"; {note}" if note else "")]
     lines.append(f"    {_provenance(found)}")
   return "\n".join(lines if len(lines) > 1 else ["Nothing beside the paper's cells."])
 
 
-def summary(ledger: Ledger) -> str:
-  """Returns how many cells are measured and how long the others would take."""
+def left(ledger: Ledger) -> str:
+  """Says how many cells are measured and how long the others would take."""
   rows = ledger.rows
   done = [row for row in rows if row.measured]
-  words = [row.verdict for row in done]
-  counts = ", ".join(
-    f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words))
-  )
-  commands = {row.cell.chosen for row in done}
+  used = {row.cell.command for row in done}
   blocked = [row for row in rows if row.obstacle]
   hours = wording.all_hours_left(ledger, rows)
   return "\n".join(
     [
-      f"{len(rows)} cells: {len(done)} measured by {len(commands)} commands "
-      f"({counts or 'none'}), {len(rows) - len(done) - len(blocked)} not yet, "
-      f"{len(blocked)} not runnable yet.",
+      f"{len(rows)} cells: {len(done)} measured by {len(used)} commands, "
+      f"{len(rows) - len(done) - len(blocked)} not yet, {len(blocked)} not runnable.",
       f"The missing seeds would take about {hours:.0f} hours, as fast as earlier runs "
       f"on one or two CPU cores. {MARKS}",
       CRITERION,
@@ -65,64 +61,49 @@ def summary(ledger: Ledger) -> str:
   )
 
 
-def _by_table(ledger: Ledger) -> dict[str, list[Row]]:
-  found: dict[str, list[Row]] = {}
-  for row in ledger.rows:
-    found.setdefault(row.cell.table, []).append(row)
-  return found
-
-
 def _table(ledger: Ledger, name: str, rows: list[Row]) -> str:
-  lines = [
-    name,
-    f"  {'cell':<34}{'ours (n)':<22}{'paper':<17}{'diff':>7}  verdict",
-  ]
-  for row in rows:
-    lines += _lines(ledger, row)
-  return "\n".join(lines)
+  head = f"  {'cell':<34}{'ours (n)':<22}{'paper':<17}{'difference':<24}verdict"
+  return "\n".join([name, head, *(line for r in rows for line in _lines(ledger, r))])
 
 
 def _lines(ledger: Ledger, row: Row) -> list[str]:
-  start = f"  {wording.short_id(row.cell):<34}"
+  start = f"  {row.cell.short_id:<34}"
   cited = f"{wording.published(row.cell):<17}"
-  if row.measured is None:
-    return [f"{start}{'-':<22}{cited}{'':>7}  {_state(ledger, row)}"]
-  figures = f"{wording.ours(row.measured):<22}{cited}{row.difference:>+7.2f}"
+  if row.measured is None or row.difference is None:
+    return [f"{start}{'-':<22}{cited}{'':<24}{_state(ledger, row)}"]
+  figures = f"{wording.mean(row.measured.summary):<22}{cited}"
   return [
-    f"{start}{figures}  {wording.verdict(row)}",
-    f"      {row.cell.chosen}; {_provenance(row.measured)}",
+    f"{start}{figures}{wording.signed(row.difference):<24}{wording.verdict(row)}",
+    f"      {row.cell.command}; {_provenance(row.measured)}",
   ]
 
 
 def _state(ledger: Ledger, row: Row) -> str:
   """Returns what is known of a cell that was not measured."""
-  left = wording.time_left(ledger, row)
-  state = f"not runnable: {row.obstacle}" if left is None else wording.told_time(left)
+  time = wording.time_left(ledger, row)
+  state = f"not runnable: {row.obstacle}" if time is None else wording.duration(time)
   return f"{state}; {wording.verdict(row)}" if row.reason else state
 
 
 def _details(ledger: Ledger, row: Row) -> str:
   cell = row.cell
-  lines = [
-    cell.id,
-    f"  paper      {wording.published(cell)}, run by {protocols.origin(cell.id)}",
-  ]
+  lines = [cell.id, f"  paper      {wording.published(cell)}, run by {cell.origin}"]
   if row.measured is None and row.reason:
     lines.append(f"  verdict    {wording.verdict(row)}")
   if row.obstacle:
     return "\n".join([*lines, f"  state      not runnable: {row.obstacle}"])
-  if row.measured:
-    lines.append(
-      f"  ours       {wording.ours(row.measured)}, {row.difference:+.2f}: "
-      f"{wording.verdict(row)}"
-    )
-    lines.append(f"  from       {_provenance(row.measured)}")
-  lines.append(f"  command    {commands.command_line(cell.chosen, cell.seeds)}")
-  lines += [f"  deviation  {text}" for text in protocols.deviations(cell.id)]
-  left = wording.time_left(ledger, row)
-  if left and left.seconds:
+  if row.measured and row.difference:
+    lines += [
+      f"  ours       {wording.mean(row.measured.summary)}, "
+      f"{wording.signed(row.difference)}: {wording.verdict(row)}",
+      f"  from       {_provenance(row.measured)}",
+    ]
+  lines.append(f"  command    {commands.command_line(cell.command, cell.seeds)}")
+  lines += [f"  deviation  {text}" for text in cell.deviations]
+  time = wording.time_left(ledger, row)
+  if time and time.seconds:
     seeds = wording.seeds_left(row)
-    lines.append(f"  missing    {seeds} seeds, about {wording.told_time(left)}")
+    lines.append(f"  missing    {seeds} seeds, about {wording.duration(time)}")
   return "\n".join(lines)
 
 
@@ -133,12 +114,12 @@ def _provenance(measured: Measurement) -> str:
 
 
 def _figures(root: Path) -> str:
-  """Returns the figures by name, and which can be drawn from `root` and the scores."""
-  finished, scores = scan(root) if root.is_dir() else [], store.scores()
+  """Lists the figures, and which can be drawn from `root` and the stored results."""
+  entries = [*(store.find(root) if root.is_dir() else []), *store.read()]
   lines = ["figures (--figure=NAME draws one)"]
   for name, spec in FIGURES.items():
     try:
-      runs_of(name, spec, root, finished, scores=scores)
+      runs_of(name, spec, root, entries)
       state = "can be drawn"
     except UserError:
       state = "its runs are missing"

@@ -5,10 +5,11 @@ import textwrap
 from pathlib import Path
 
 from ebmjax.errors import UserError
-from ebmjax.paper import wording
+from ebmjax.paper import summary, wording
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.runtime import atomic
 
+SUMMARY = "summary"
 BESIDE = "beside_the_paper"
 DATA = "data"
 _BLOCK = re.compile(
@@ -18,15 +19,13 @@ _BLOCK = re.compile(
 
 def blocks(ledger: Ledger) -> dict[str, str]:
   """Returns the text of every block by its name."""
-  tables: dict[str, list[Row]] = {}
-  for row in ledger.rows:
-    tables.setdefault(row.cell.table, []).append(row)
-  found = {name: _table(ledger, rows) for name, rows in tables.items()}
-  return found | {BESIDE: _beside(ledger), DATA: _data(ledger)}
+  first = {SUMMARY: summary.markdown(ledger)}
+  tables = {name: _table(ledger, rows) for name, rows in ledger.by_table().items()}
+  return first | tables | {BESIDE: _beside(ledger), DATA: _data(ledger)}
 
 
 def render(text: str, ledger: Ledger) -> str:
-  """Returns `text` with the content of its blocks made anew."""
+  """Returns `text` with the content of its blocks replaced."""
   made = blocks(ledger)
   _check_markers(text, set(made))
 
@@ -49,10 +48,18 @@ def write(path: Path, ledger: Ledger) -> None:
 
 
 def check(path: Path, ledger: Ledger) -> None:
-  """Raises where a block is not what the stored results say."""
+  """Raises where a block is missing or is not what the stored results say."""
   text = _read(path)
   made = blocks(ledger)
   _check_markers(text, set(made))
+  found = [match["name"] for match in _BLOCK.finditer(text)]
+  wrong = [name for name in made if found.count(name) != 1]
+  if wrong:
+    raise UserError(
+      f"{path} must have the block {wrong[0]} once, and has it {found.count(wrong[0])} "
+      f"times; put <!-- measured: {wrong[0]} --> and <!-- end --> on lines of their "
+      f"own, and run python -m ebmjax.reproduce --write={path}"
+    )
   stale = [
     match["name"]
     for match in _BLOCK.finditer(text)
@@ -98,12 +105,12 @@ def _table(ledger: Ledger, rows: list[Row]) -> str:
     ]
   waiting = [row for row in rows if not row.measured and not row.obstacle]
   if waiting:
-    each = [f"`{wording.short_id(row.cell)}` ({_time(ledger, row)})" for row in waiting]
+    each = [f"`{row.cell.short_id}` ({_time(ledger, row)})" for row in waiting]
     lines += [_wrapped("Not measured yet: " + ", ".join(each) + "."), ""]
   blocked = [row for row in rows if row.obstacle]
   if blocked:
-    each = [f"`{wording.short_id(row.cell)}`" for row in blocked]
-    lines += [_wrapped("Not runnable yet: " + ", ".join(each) + "."), ""]
+    each = [f"`{row.cell.short_id}`" for row in blocked]
+    lines += [_wrapped("Not runnable: " + ", ".join(each) + "."), ""]
   return "\n".join(lines)
 
 
@@ -112,13 +119,13 @@ def _wrapped(text: str) -> str:
 
 
 def _row(row: Row) -> str:
-  assert row.measured is not None
+  assert row.measured is not None and row.difference is not None
   cells = [
-    f"`{wording.short_id(row.cell)}`",
-    f"`{_short(row.cell.chosen)}`",
-    wording.ours(row.measured),
+    f"`{row.cell.short_id}`",
+    f"`{_short(row.cell.command)}`",
+    wording.mean(row.measured.summary),
     wording.published(row.cell),
-    f"{row.difference:+.2f}",
+    wording.signed(row.difference),
     wording.verdict(row),
     _commits(row.measured),
   ]
@@ -134,7 +141,7 @@ def _beside(ledger: Ledger) -> str:
     reading = wording.readings()["variants"].get(found.command, {})
     cells = [
       f"`{_short(found.command)}`",
-      wording.ours(found),
+      wording.mean(found.summary),
       wording.beside(found),
       reading.get("note", ""),
       _commits(found),
@@ -155,7 +162,7 @@ def _data(ledger: Ledger) -> str:
 def _time(ledger: Ledger, row: Row) -> str:
   left = wording.time_left(ledger, row)
   assert left is not None
-  return wording.told_time(left)
+  return wording.duration(left)
 
 
 def _short(command: str) -> str:

@@ -1,4 +1,4 @@
-"""How far all runs of a session are: a bar on a terminal, lines elsewhere."""
+"""Progress of all runs of a session: a bar on a terminal, lines elsewhere."""
 
 import logging
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ebmjax.paper.claims import Claim
-from ebmjax.paper.estimates import told
+from ebmjax.paper.estimates import duration
 
 _log = logging.getLogger("ebmjax")
 SCALARS = "scalars.jsonl"  # of a run's folder
@@ -26,22 +26,19 @@ class Overall:
       total=round(seconds),
       disable=self._quiet,
       dynamic_ncols=True,
-      bar_format="{percentage:3.0f}% |{bar}| {elapsed} gone, {desc}",
+      bar_format="{percentage:3.0f}% |{bar}| {elapsed}, {desc}",
     )
-    _log.info("About %s of runs are missing.", told(seconds))
+    _log.info("About %s of runs are missing.", duration(seconds))
 
   @contextmanager
   def part(
-    self, chosen: str, claim: Claim, seconds: float, steps: int
+    self, command: str, claim: Claim, seconds: float, steps: int
   ) -> Iterator["Part"]:
     """Shows one run, from its start or its checkpoint to its end."""
     first, last = claim.seeds[0], claim.seeds[-1]
-    name = (
-      f"{chosen}, seeds {first} to {last}"
-      if first != last
-      else (f"{chosen}, seed {first}")
-    )
-    _log.info("%s: about %s; %s", name, told(seconds), claim.log)
+    seeds = f"seeds {first} to {last}" if first != last else f"seed {first}"
+    name = f"{command}, {seeds}"
+    _log.info("%s: about %s; %s", name, duration(seconds), claim.log)
     part = Part(self._bar, name, claim.workdir / SCALARS, seconds, steps)
     part.look()
     yield part
@@ -64,13 +61,13 @@ class Part:
     self._seconds, self._steps, self._shown = seconds, steps, 0.0
 
   def look(self) -> None:
-    """Reads how many steps the run has made by now."""
+    """Reads how many steps the run has made so far."""
     step = last_step(self._scalars)
     self._bar.set_description_str(f"{self._name}: step {step} of {self._steps}")
     self.move(self._seconds * min(step / self._steps, 1.0))
 
   def move(self, seconds: float) -> None:
-    """Puts the bar where `seconds` of this run are done."""
+    """Moves the bar to where `seconds` of this run are done."""
     if seconds > self._shown:
       self._bar.update(seconds - self._shown)
       self._shown = seconds

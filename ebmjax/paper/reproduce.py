@@ -1,6 +1,6 @@
 """The paper's tables: what is measured, and runs of what is not.
 
-  python -m ebmjax.reproduce                      lists every cell; nothing runs
+  python -m ebmjax.reproduce                      lists every cell and sums up
   python -m ebmjax.reproduce --table=NAME         lists one table with its commands
   python -m ebmjax.reproduce --table=NAME --seeds=10          runs what is missing of it
   python -m ebmjax.reproduce --table=all --budget=8           ... for about eight hours
@@ -9,7 +9,7 @@
   python -m ebmjax.reproduce --figure=capacity                ... and stored results
 
 A table or cell is run where --seeds or --budget is given, and only listed otherwise.
-The same command goes on where it was broken off; finished seeds are not run again.
+Runs are resumable: the same command continues, and finished seeds are not run again.
 """
 
 import argparse
@@ -20,27 +20,31 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
-from ebmjax.config import choices_sentence, nearest
+from ebmjax.config.schema import choices_sentence, nearest
 from ebmjax.errors import ConfigError
 from ebmjax.paper import figures, listing, markdown, store
-from ebmjax.paper.cells import Cell, all_cells, tables
+from ebmjax.paper.cells import Cell, all_cells, by_table
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.running import Outcome, Session, Settings, read_ledger
 from ebmjax.runtime.terminal import (
   Parser,
-  answer,
-  each,
-  place,
+  path_arg,
   positive_number,
+  run_cli,
+  run_each,
   whole_number,
 )
 
 
 def main(arguments: list[str] | None = None) -> int:
-  """Returns the exit code of the command line, or of the arguments given."""
+  """Lists or runs what the command line asks for and returns the exit code.
+
+  SIGTERM ends it as Ctrl-C does.
+  """
+  signal.signal(signal.SIGTERM, _interrupt)
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
-  return answer("ebmjax", lambda: _act(_parse(arguments)))
+  return run_cli("ebmjax", lambda: _act(_parse(arguments)))
 
 
 def _act(given: argparse.Namespace) -> int:
@@ -92,16 +96,16 @@ def _draw(given: argparse.Namespace) -> int:
   """Returns 1 where a figure could not be drawn; the others are drawn all the same."""
 
   def draw(name: str) -> None:
-    paths = figures.draw(name, given.runs, given.out, scores=store.scores())
+    paths = figures.draw(name, given.runs, given.out, stored=store.read())
     print(*paths, sep="\n")
 
-  return each("ebmjax", given.figure, draw)
+  return run_each("ebmjax", given.figure, draw)
 
 
 def select(cells: Iterable[Cell], names: list[str], ids: list[str]) -> list[Cell]:
   """Returns the cells of the tables and of the ids asked for, in their order."""
   cells = list(cells)
-  known, by_id = tables(cells), {cell.id for cell in cells}
+  known, by_id = by_table(cells), {cell.id for cell in cells}
   for name in names:
     if name not in known and name != "all":
       choices = choices_sentence(name, [*known, "all"])
@@ -122,9 +126,9 @@ def report(outcome: Outcome) -> str:
   """Returns what was finished, passed over and failed."""
   titles = {
     "finished": "Finished",
-    "busy": "Passed over, another process has them",
-    "too_long": "Left, longer than what the budget has left",
-    "not_yet": "Not runnable yet",
+    "busy": "Skipped, another process has them",
+    "too_long": "Skipped, longer than the rest of the budget",
+    "not_yet": "Not runnable",
     "failed": "FAILED",
   }
   lines = []
@@ -157,7 +161,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add(
     "--out",
     metavar="DIR",
-    type=place,
+    type=path_arg,
     default=Path("figures"),
     help="where figures are written (default: figures)",
   )
@@ -173,19 +177,19 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add(
       f"--{name}",
       metavar="DIR",
-      type=place,
+      type=path_arg,
       help=f"the official files of {name} (default: found or downloaded, always whole)",
     )
   add(
     "--pretrained",
     metavar="FILE",
-    type=place,
+    type=path_arg,
     help="npz with the weights of CIFAR-100's trunk",
   )
   add(
     "--runs",
     metavar="DIR",
-    type=lambda text: place(text).resolve(),
+    type=lambda text: path_arg(text).resolve(),
     default=Path("runs/reproduce").resolve(),
     help="where runs are made and looked for (default: runs/reproduce)",
   )
@@ -193,16 +197,16 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add(
     "--collect",
     metavar="DIR",
-    type=place,
+    type=path_arg,
     help="add the finished runs under DIR to the stored results",
   )
   add(
     "--write",
     metavar="FILE",
-    type=place,
+    type=path_arg,
     help="rewrite the blocks of measured tables in FILE from the stored results",
   )
-  add("--check", metavar="FILE", type=place, help="fail where such a block is stale")
+  add("--check", metavar="FILE", type=path_arg, help="fail where such a block is stale")
   return parser.parse_args(arguments)
 
 
@@ -215,6 +219,5 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def cli() -> None:
-  """Entry point of python -m ebmjax.reproduce; SIGTERM ends it like Ctrl-C."""
-  signal.signal(signal.SIGTERM, _interrupt)
+  """Runs `python -m ebmjax.reproduce`."""
   sys.exit(main())

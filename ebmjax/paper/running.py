@@ -1,4 +1,4 @@
-"""Runs what is missing of some cells, cheapest first, each in a process of its own."""
+"""Runs the missing seeds of cells, cheapest first, each run in its own process."""
 
 import math
 import os
@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ebmjax.config import loading
+from ebmjax.errors import BusyError
 from ebmjax.networks import trunk_digest
-from ebmjax.paper import claims, commands, store
+from ebmjax.paper import claims, commands, estimates, store
 from ebmjax.paper.cells import Cell
 from ebmjax.paper.claims import Claim
-from ebmjax.paper.estimates import estimate, steps
+from ebmjax.paper.estimates import steps
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.overall import SCALARS, Overall, last_step
 from ebmjax.runtime import failures
 
-PATIENCE = 10.0  # seconds that an ended run may take to go
-_IN_USE = "another process is running in"
+PATIENCE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 class Settings(NamedTuple):
@@ -34,8 +34,15 @@ class Settings(NamedTuple):
   measured: Path = store.MEASURED
 
 
+class Fault(NamedTuple):
+  """Why a run did not finish."""
+
+  sentence: str
+  busy: bool = False  # another process is running it
+
+
 class Outcome(NamedTuple):
-  """What became of the seeds that were missing, by command."""
+  """What happened to the missing seeds, by command."""
 
   finished: list[str]
   failed: list[str]
@@ -69,9 +76,10 @@ class Session:
     self._cells, self._settings, self._seeds = list(cells), settings, seeds
     self._end = None if budget is None else time.monotonic() + 3600 * budget
     self._outcome = Outcome([], [], [], [], [])
+    self._device = estimates.this_device()
 
   def run(self) -> Outcome:
-    """Returns what came of it, after running all that is missing and fits."""
+    """Runs all that is missing and fits the budget, and returns the outcome."""
     ledger = self._ledger = read_ledger(self._cells, self._settings)
     wanted: dict[str, int] = {}
     for row in ledger.rows:
@@ -79,10 +87,9 @@ class Session:
         self._outcome.not_yet.append(f"{row.cell.id}: {row.obstacle}")
       else:
         count = self._seeds or row.cell.seeds
-        wanted[row.cell.chosen] = max(count, wanted.get(row.cell.chosen, 0))
+        wanted[row.cell.command] = max(count, wanted.get(row.cell.command, 0))
     left = {
-      chosen: len(_missing(ledger, chosen, count))
-      * estimate(chosen, ledger.measurement(chosen)).seconds
+      chosen: len(_missing(ledger, chosen, count)) * self._seconds(chosen)
       for chosen, count in wanted.items()
     }
     with Overall(sum(left.values())) as overall:
@@ -107,41 +114,49 @@ class Session:
       tried.add(claim.workdir)
 
   def _claim(self, chosen: str, count: int) -> Claim | None:
-    """Returns the next missing seeds of a command, now ours; None: no more of them."""
+    """Claims the next missing seeds of a command; None if there are no more."""
     folder = self._settings.runs / commands.short_name(chosen)
-    each = estimate(chosen, self._ledger.measurement(chosen)).seconds
+    each = self._seconds(chosen)
     most = None if self._end is None else max(int(self._left() / each), 1)
     with claims.planning(self._settings.runs):
-      # Read anew, because another process may have finished some meanwhile.
+      # Read again: another process may have finished some meanwhile.
       self._ledger = read_ledger(self._cells, self._settings)
       choice = claims.choose(folder, _missing(self._ledger, chosen, count), most)
     if choice.claim is None and choice.busy:
-      self._outcome.busy.append(f"{chosen}: {_told(choice.busy)}, in {folder}")
+      self._outcome.busy.append(f"{chosen}: {_seeds(choice.busy)}, in {folder}")
     return choice.claim
 
   def _run_claim(self, chosen: str, claim: Claim, overall: Overall) -> bool:
-    """Returns whether the claimed seeds are finished now."""
-    name = f"{chosen}: {_told(claim.seeds)}"
-    each = estimate(chosen, self._ledger.measurement(chosen)).seconds
+    """Runs the claimed seeds and returns whether they are finished."""
+    name = f"{chosen}: {_seeds(claim.seeds)}"
+    each = self._seconds(chosen)
     if time_left(chosen, claim, each) > self._left():
       self._outcome.too_long.append(name)
       return False
     fault = self._run(chosen, claim, each, overall)
     if fault is None:
       self._outcome.finished.append(name)
-    elif _IN_USE in fault:
+    elif fault.busy:
       self._outcome.busy.append(f"{name}, in {claim.workdir}")
     else:
-      self._outcome.failed.append(f"{name}: {fault}")
+      self._outcome.failed.append(f"{name}: {fault.sentence}")
     return fault is None
+
+  def _seconds(self, chosen: str) -> float:
+    """Returns the expected time of one seed here."""
+    measured = self._ledger.measurement(chosen)
+    stored = self._ledger.entries
+    return estimates.estimate(chosen, measured, stored, self._device).seconds
 
   def _left(self) -> float:
     """Returns the seconds that the budget has left."""
     return math.inf if self._end is None else self._end - time.monotonic()
 
   def _lacking(self, chosen: str) -> str:
-    """Returns what the user has still to give, as a sentence, or nothing."""
-    if commands.load(chosen).network.pretrained and not self._settings.pretrained:
+    """Returns what the user still has to give, as a sentence, or an empty text."""
+    if (
+      commands.load(chosen).network.get("pretrained") and not self._settings.pretrained
+    ):
       return (
         "the trunk's weights are needed; give --pretrained=FILE.npz "
         "(configs/pretrain_cifar10.py makes them)."
@@ -150,13 +165,13 @@ class Session:
 
   def _run(
     self, chosen: str, claim: Claim, each: float, overall: Overall
-  ) -> str | None:
-    """Returns None after a finished run, else what went wrong in one sentence."""
+  ) -> Fault | None:
+    """Runs claimed seeds in a process; returns None if it finished, else why not."""
     command = run_command(chosen, claim, self._settings)
     try:
       begin = _sign(claim.log, command)
     except OSError as error:
-      return failures.unwritten(claim.log, error)
+      return Fault(failures.unwritten(claim.log, error))
     with claim.log.open("ab") as log:
       child = subprocess.Popen(
         command,
@@ -176,13 +191,14 @@ class Session:
     if child.returncode == 0:
       return None
     data = commands.load(chosen).data.name
-    return _fault(claim.log, begin, child.returncode, data)
+    sentence = _last_sentence(claim.log, begin, child.returncode, data)
+    return Fault(sentence, busy=child.returncode == BusyError.exit_code)
 
 
 def time_left(chosen: str, claim: Claim, each: float) -> float:
   """Returns the seconds that claimed seeds still take, of `each` in all.
 
-  They move on together, so a broken-off run has done the same share of every seed.
+  Seeds advance together, so an interrupted run has done the same share of each.
   """
   done = last_step(claim.workdir / SCALARS) / steps(commands.load(chosen))
   return each * len(claim.seeds) * max(1 - done, 0)
@@ -196,7 +212,7 @@ def run_command(chosen: str, claim: Claim, settings: Settings) -> list[str]:
   folder = settings.folders.get(config.data.name)
   if folder:
     flags |= {"data.source": "files", "data.dir": str(Path(folder).resolve())}
-  if config.network.pretrained and settings.pretrained:
+  if config.network.get("pretrained") and settings.pretrained:
     flags["network.pretrained"] = str(Path(settings.pretrained).resolve())
   return [
     *(sys.executable, "-m", "ebmjax.main"),
@@ -212,14 +228,14 @@ def _missing(ledger: Ledger, chosen: str, count: int) -> list[int]:
   return [seed for seed in range(count) if seed not in have]
 
 
-def _told(seeds: Sequence[int]) -> str:
+def _seeds(seeds: Sequence[int]) -> str:
   if len(seeds) == 1:
     return f"seed {seeds[0]}"
   return f"seeds {', '.join(map(str, seeds))}"
 
 
 def _sign(log: Path, command: Sequence[str]) -> int:
-  """Returns where a run's output begins in its log, after noting its command there."""
+  """Writes a run's command to its log and returns where its output begins."""
   with log.open("ab") as file:
     begin = file.tell()
     file.write(f"{' '.join(command)}\n".encode())
@@ -238,7 +254,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
   """Ends a run that is still going: this process was interrupted.
 
   Control-C reaches the run too, so it is given the time to end by itself first.
-  Nothing is lost: a checkpoint is whole or not there.
+  Nothing is lost: checkpoints are written in one step.
   """
   for seconds, number in ((2.0, signal.SIGTERM), (PATIENCE, signal.SIGKILL)):
     try:
@@ -248,7 +264,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
   child.wait()
 
 
-def _fault(log: Path, begin: int, code: int, data: str) -> str:
+def _last_sentence(log: Path, begin: int, code: int, data: str) -> str:
   """Returns the run's own last sentence, or where to look for more."""
   lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
   said = [line for line in lines if line.startswith("ebmjax: ")]

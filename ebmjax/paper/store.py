@@ -1,4 +1,7 @@
-"""What was measured: an entry per finished run, of measured.json or of a folder."""
+"""What was measured: an entry per finished run, of measured.json or of a folder.
+
+Tables and figures read the same entries.
+"""
 
 import datetime
 import json
@@ -9,18 +12,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ebmjax.config.identity import identity, nested, recorded
+from ebmjax.config import nested
+from ebmjax.config.identity import decisive, identity
 from ebmjax.errors import UserError, WorkdirError
 from ebmjax.paper import commands
 from ebmjax.paper.cells import Cell
 from ebmjax.report import stored
 from ebmjax.runtime import atomic, locks
-from ebmjax.runtime.finished import tells_run
+from ebmjax.runtime.results import identifies_run
 from ebmjax.runtime.workdir import WEIGHTS, Workdir
 
 MEASURED = Path(__file__).parent / "measured.json"
-_FACTS = ("data_source", "data_digest", "data_full")
 _SEVERAL = ", "  # between the commits of a run that was resumed by another one
+_NOT_STORED = ("folder",)
+_OPTIONAL = ("weights",)  # stored where a run has them
 _log = logging.getLogger("ebmjax")
 
 
@@ -40,14 +45,20 @@ class Entry(NamedTuple):
   steps: int | None  # of one seed
   steps_per_second: float | None  # over all seeds
   wall_time: float | None  # seconds, of all starts
-  finished: str  # when, UTC
-  config: dict[str, Any]  # by dotted key, as recorded, less what does not matter
+  finished: str  # when, UTC, as the run recorded it; empty: not known
+  config: dict[str, Any]  # what decides the result, by dotted key
   weights: str | None = None  # a hash of the pre-trained ones' file; None: not known
+  folder: Path | None = None  # of the run, None where only this entry is left
 
   @property
   def commits(self) -> list[str]:
     """Returns the commit of each start, without repeats."""
     return self.commit.split(_SEVERAL) if self.commit else ["unknown"]
+
+  @property
+  def run(self) -> dict[str, Any]:
+    """Returns what runs are compared by: the configuration with result versions."""
+    return nested(self.config)
 
 
 def read(path: Path = MEASURED) -> list[Entry]:
@@ -63,32 +74,15 @@ def read(path: Path = MEASURED) -> list[Entry]:
     ) from error
 
 
-def scores(path: Path = MEASURED) -> list[tuple[Path, dict[str, Any]]]:
-  """Returns what is kept of the stored runs' results.json, for figures."""
-  return [
-    (
-      path,
-      {
-        "config": nested(entry.config),
-        "seeds": entry.seeds,
-        "per_seed": entry.accuracies,
-        "facts": {name: getattr(entry, name) for name in _FACTS}
-        | {WEIGHTS: entry.weights},
-      },
-    )
-    for entry in read(path)
-  ]
-
-
-def find(root: Path, cells: Iterable[Cell]) -> list[Entry]:
-  """Returns the finished runs under `root`; one that cannot be read is told of."""
+def find(root: Path, cells: Iterable[Cell] = ()) -> list[Entry]:
+  """Returns the finished runs under `root`; one that cannot be read is warned of."""
   owners = owners_of(cells)
   entries = []
   for path in stored.find(root):
     try:
-      results = Workdir(path).results(remedy="", whole=tells_run)
+      results = Workdir(path).results(remedy="", whole=identifies_run)
       if results is not None:
-        entries.append(make_entry(results, _finished(path), owners))
+        entries.append(make_entry(results, path, owners))
     except (
       UserError,
       OSError,
@@ -102,46 +96,59 @@ def find(root: Path, cells: Iterable[Cell]) -> list[Entry]:
 
 
 def make_entry(
-  results: Mapping[str, Any], finished: str, owners: Mapping[str, list[str]]
+  results: Mapping[str, Any], folder: Path, owners: Mapping[str, Cell]
 ) -> Entry:
-  """Returns the entry of a results.json; `owners` are cells by identity."""
+  """Returns the entry of a folder's results.json; older ones lack some facts."""
   facts = results["facts"]
-  environment = facts.get("environment", {})
-  config = recorded(results["config"])
-  return Entry(
-    cell=owners.get(identity(config), [None])[0],
-    command=commands.describe(config),
+  environment = facts.get("environment") or {}
+  entry = Entry(
+    cell=None,
+    command=commands.shortened(facts.get("command")),
     seeds=list(results["seeds"]),
     accuracies=list(results["per_seed"]),
-    data_source=facts["data_source"],
-    data_digest=facts["data_digest"],
-    data_full=facts["data_full"],
+    data_source=facts.get("data_source", "data that were not recorded"),
+    data_digest=facts.get("data_digest", ""),
+    data_full=facts.get("data_full", False),
     commit=_SEVERAL.join(facts.get("commits", [])) or environment.get("commit"),
     jax=environment.get("packages", {}).get("jax"),
     device=environment.get("device"),
     steps=facts.get("steps"),
     steps_per_second=facts.get("steps_per_second"),
     wall_time=facts.get("wall_time"),
-    finished=finished,
-    config=config,
+    finished=facts.get("finished") or _last_start(folder),
+    config=decisive(results["config"]),
     weights=facts.get(WEIGHTS),
+    folder=folder,
   )
+  return _with_owner(entry, owners)
 
 
-def owners_of(cells: Iterable[Cell]) -> dict[str, list[str]]:
-  """Returns the ids of the cells that a run of each identity measures."""
-  found: dict[str, list[str]] = {}
+def owners_of(cells: Iterable[Cell]) -> dict[str, Cell]:
+  """Returns the first cell that a run of each identity measures."""
+  found: dict[str, Cell] = {}
   for cell in cells:
-    if commands.obstacle(cell.chosen, cell.learner) is None:
-      found.setdefault(commands.identity_of(cell.chosen), []).append(cell.id)
+    if commands.obstacle(cell.command) is None:
+      found.setdefault(commands.identity_of(cell.command), cell)
   return found
 
 
-def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[Entry]:
-  """Returns the entries now in `path`: those before and the finished runs of `root`.
+def _with_owner(entry: Entry, owners: Mapping[str, Cell]) -> Entry:
+  """Names the cell that an entry measures; its command is then the cell's."""
+  cell = owners.get(identity(entry.run))
+  if cell is not None:
+    return entry._replace(cell=cell.id, command=cell.command)
+  if entry.cell is not None:  # the cell's configuration has changed since
+    command = commands.restated(entry.command, entry.run)
+    return entry._replace(cell=None, command=command)
+  return entry
 
-  A run of the same configuration, weights and seeds replaces an older one. Runs on
-  partial data, or scored on images held out of the training set, are refused.
+
+def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[Entry]:
+  """Adds the finished runs of `root` to `path` and returns all its entries.
+
+  A run of the same configuration, weights and seeds replaces an older one, by the times
+  that the runs recorded. Runs on partial data, or scored on images held out of the
+  training set, are refused.
   """
   if not root.is_dir():
     raise WorkdirError(f"{root} is not a folder; give one with finished runs under it.")
@@ -156,8 +163,8 @@ def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[En
   with _locked(path.parent):
     kept: dict[tuple[str, str | None, tuple[int, ...]], Entry] = {}
     for entry in [*read(path), *accepted]:
-      key = (identity(entry.config), entry.weights, tuple(entry.seeds))
-      if key not in kept or entry.finished >= kept[key].finished:
+      key = (identity(entry.run), entry.weights, tuple(entry.seeds))
+      if key not in kept or entry.finished > kept[key].finished:
         kept[key] = entry
     return _write(path, kept.values(), owners_of(cells))
 
@@ -172,16 +179,10 @@ def _fault(entry: Entry) -> str | None:
 
 
 def _write(
-  path: Path, entries: Iterable[Entry], owners: Mapping[str, list[str]]
+  path: Path, entries: Iterable[Entry], owners: Mapping[str, Cell]
 ) -> list[Entry]:
-  """Returns the entries as written: cells and commands anew, for files may change."""
-  current = [
-    entry._replace(
-      cell=owners.get(identity(entry.config), [None])[0],
-      command=commands.describe(entry.config),
-    )
-    for entry in entries
-  ]
+  """Writes the entries and returns them; their cells may have changed since."""
+  current = [_with_owner(entry, owners)._replace(folder=None) for entry in entries]
   current.sort(key=lambda entry: (entry.command, entry.seeds))
   lines = [
     "{\n" + ",\n".join(_line(key, value) for key, value in _kept(entry).items())
@@ -199,18 +200,28 @@ def _write(
 
 
 def _kept(entry: Entry) -> dict[str, Any]:
-  """Returns an entry by field, without the weights that most runs do not have."""
-  fields = entry._asdict()
-  return fields if entry.weights else {k: fields[k] for k in fields if k != "weights"}
+  """Returns an entry by field, without those that it need not have."""
+  return {
+    key: value
+    for key, value in entry._asdict().items()
+    if key not in _NOT_STORED and not (key in _OPTIONAL and not value)
+  }
 
 
 def _line(key: str, value: Any) -> str:
   return f' "{key}": {json.dumps(value, sort_keys=True)}'
 
 
-def _finished(path: Path) -> str:
-  seconds = (path / "results.json").stat().st_mtime
-  at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+def _last_start(folder: Path) -> str:
+  """Returns when a run last started, of one that did not record its end.
+
+  The names of TensorBoard's files have the time; a file's own time is that of its copy.
+  """
+  names = [path.name for path in folder.glob("tensorboard/events.out.tfevents.*")]
+  starts = [int(name.split(".")[3]) for name in names if name.split(".")[3].isdigit()]
+  if not starts:
+    return ""
+  at = datetime.datetime.fromtimestamp(max(starts), datetime.UTC)
   return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -219,7 +230,7 @@ def _locked(folder: Path) -> Iterator[None]:
   """Lets one process at a time read and rewrite a file of `folder`."""
   handle = os.open(folder, os.O_RDONLY)
   try:
-    locks.take(handle, folder, "have the repository on another one", wait=True)
+    locks.try_lock(handle, folder, "have the repository on another one", wait=True)
     yield
   finally:
     os.close(handle)

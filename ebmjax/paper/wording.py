@@ -5,11 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ebmjax.config.identity import identity, nested
-from ebmjax.paper import printed
+from ebmjax.metrics import Summary
+from ebmjax.paper import estimates
 from ebmjax.paper.cells import Cell
-from ebmjax.paper.estimates import Estimate, estimate, told
+from ebmjax.paper.commands import cell_for
+from ebmjax.paper.estimates import Estimate
 from ebmjax.paper.ledger import Ledger, Measurement, Row
+from ebmjax.paper.verdicts import Difference
 
 _READINGS = Path(__file__).parent / "readings.json"
 
@@ -21,44 +23,43 @@ def readings() -> dict[str, dict[str, Any]]:
   return content
 
 
-def ours(measured: Measurement) -> str:
-  """Returns mean, standard error and number of seeds."""
-  sem = "" if measured.sem is None else f" +- {measured.sem:.2f}"
-  return f"{measured.mean:.2f}{sem} ({len(measured.accuracies)})"
+def mean(found: Summary) -> str:
+  """Formats mean, standard error and number of seeds."""
+  sem = "" if found.sem is None else f" +- {found.sem:.2f}"
+  return f"{found.mean:.2f}{sem} ({found.n})"
 
 
 def published(cell: Cell) -> str:
-  """Returns the paper's mean and standard error."""
+  """Formats the paper's mean and standard error; a doubtful one has a question mark."""
   sem = "" if cell.sem is None else f" +- {cell.sem:.2f}"
-  return f"{cell.accuracy:.2f}{sem}"
+  return f"{cell.accuracy:.2f}{sem}{'?' if cell.sem_doubtful else ''}"
+
+
+def signed(found: Difference) -> str:
+  """Formats a difference in points with its interval."""
+  if found.low is None or found.high is None:
+    return f"{found.mean:+.2f}"
+  return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
 
 
 def beside(measured: Measurement) -> str:
-  """Returns the figure that a variant's own kind of run has elsewhere, or a dash.
+  """Returns the published figure that a variant is near to, or a dash.
 
-  That is the one its reading names, or the paper's for the same method and data: a
-  figure of another configuration, which gets no verdict.
+  That is the one its reading names, or the paper's for the same problem, method and
+  network: a figure of another configuration, which gets no verdict.
   """
   named = readings()["variants"].get(measured.command, {}).get("published")
   if named:
     return str(named)
-  config = nested(json.loads(identity(measured.entries[-1].config)))
-  config["network"].pop("gated_layers", None)  # of any number
-  cell = printed.lookup(config)
-  if cell is None:
-    return "-"
-  sem = "" if cell["sem"] is None else f" +- {cell['sem']:.2f}"
-  return f"{cell['accuracy']:.2f}{sem} (other configuration)"
-
-
-def short_id(cell: Cell) -> str:
-  """Returns a cell's id within its table."""
-  return cell.id.split("/", 1)[1]
+  cell = cell_for(measured.entries[-1].run)
+  return "-" if cell is None else f"{published(cell)} (other configuration)"
 
 
 def verdict(row: Row) -> str:
-  """Returns the verdict of a measured cell with its reason and its reading."""
+  """Returns the verdict of a cell with its reason, its floor and its reading."""
   parts = [row.verdict + (f": {row.reason}" if row.reason else "")]
+  if row.cell.floor is not None:
+    parts.append(f"floor {row.cell.floor:g}")
   note = readings()["cells"].get(row.cell.id)
   if note:
     parts.append(note)
@@ -77,13 +78,14 @@ def time_left(ledger: Ledger, row: Row) -> Estimate | None:
   """Returns the time of all missing seeds; None where a cell cannot run."""
   if row.obstacle:
     return None
-  each = estimate(row.cell.chosen, ledger.measurement(row.cell.chosen))
+  command = row.cell.command
+  each = estimates.estimate(command, ledger.measurement(command), ledger.entries)
   return Estimate(each.seconds * seeds_left(row), each.basis)
 
 
-def told_time(left: Estimate) -> str:
-  """Returns a time with a mark where it is no more than a guess."""
-  return told(left.seconds) + ("?" if left.basis == "guess" else "")
+def duration(left: Estimate) -> str:
+  """Formats a time, with a question mark where it is a guess."""
+  return estimates.duration(left.seconds) + ("?" if left.basis == "guess" else "")
 
 
 def all_hours_left(ledger: Ledger, rows: list[Row]) -> float:
@@ -92,5 +94,5 @@ def all_hours_left(ledger: Ledger, rows: list[Row]) -> float:
   for row in rows:
     left = time_left(ledger, row)
     if left is not None:
-      each[row.cell.chosen] = max(left.seconds, each.get(row.cell.chosen, 0.0))
+      each[row.cell.command] = max(left.seconds, each.get(row.cell.command, 0.0))
   return sum(each.values()) / 3600

@@ -1,26 +1,31 @@
-"""What a run leaves behind: results, tables, figures and TensorBoard curves.
+"""The outputs of a run: results, tables, figures, pages and TensorBoard curves.
 
-`write` needs the evaluations of a run as a `History`; `Board` is fed while it runs. Of
-`facts` this package reads `data_source`, `data_full`, `wall_time` (seconds) and
-`steps_per_second` (over all seeds), each of them optional; all others are only kept.
+`write` needs the evaluations of a run as a `History`; `Board` takes its curves while it
+runs. A metric is a row of `METRICS` or a `MetricSpec` given to `write`. Of `facts` this
+package reads `data_source`, `data_full`, `wall_time` (seconds) and `steps_per_second`
+(over all seeds), each of them optional; all others are only kept.
 """
 
 from ebmjax.report.files import write
 from ebmjax.report.history import History, evaluated_on
-from ebmjax.report.results import summarise, with_todays_figure
+from ebmjax.report.results import refresh_reference, summarise
+from ebmjax.report.scores import METRICS, MetricSpec, find_metrics
 from ebmjax.report.stored import StoredRun, make_history, read
 from ebmjax.report.table import closing_table
 from ebmjax.report.tensorboard import Board
 
 __all__ = [
+  "METRICS",
   "Board",
   "History",
+  "MetricSpec",
   "StoredRun",
   "closing_table",
   "evaluated_on",
+  "find_metrics",
   "make_history",
   "read",
+  "refresh_reference",
   "summarise",
-  "with_todays_figure",
   "write",
 ]

@@ -1,11 +1,13 @@
 """Writes the page of a finished run, or compares several.
 
-With one RUN (the --workdir of a run that has ended) its report.html is written anew and
-its closing table printed; nothing but the folder is needed.
+With one RUN (the --workdir of a run that has ended) its report.html is written again
+and its closing table printed; only the folder is needed.
 
 With several, a page that compares them is written, and its table beside it as CSV and
 JSON. Every run is compared with the first: the difference of their average accuracies,
-its 95 % confidence interval and a p-value, seed by seed where the seeds are the same.
+its 95 % confidence interval and a p-value, seed by seed where the seeds are the same,
+corrected for the number of comparisons (Holm). The configuration keys in which the runs
+differ are listed; runs that were scored on different data get no p-value.
 """
 
 import argparse
@@ -13,9 +15,10 @@ import sys
 from pathlib import Path
 
 from ebmjax.errors import UserError
-from ebmjax.report import compare, compare_page, page, stored, table
+from ebmjax.report import compare, compare_files, compare_page, page, plots, stored
+from ebmjax.report import table as closing
 from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, answer, place, writing
+from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
 
 _EPILOG = """examples:
   python -m ebmjax.report runs/splitmnist
@@ -25,8 +28,8 @@ _EPILOG = """examples:
 
 def main(arguments: list[str] | None = None) -> int:
   """Returns the exit code of the command line, or of the arguments given."""
-  told = "the same command writes the page anew"
-  return answer("ebmjax", lambda: _act(_parse(arguments)), told)
+  remedy = "the same command writes the page again"
+  return run_cli("ebmjax", lambda: _act(_parse(arguments)), remedy)
 
 
 def _act(given: argparse.Namespace) -> int:
@@ -48,24 +51,24 @@ def _act(given: argparse.Namespace) -> int:
 
 
 def _write_one(run: stored.StoredRun, out: Path) -> None:
-  content = page.render(run.results, run.history, run.scalars)
-  with writing(out):
+  content = page.render(run.results, run.history, plots.draw(run.history, run.scalars))
+  with explain_out_errors(out):
     atomic.write(out, content)
-  print(table.closing_table(run.results))
+  print(closing.closing_table(run.results))
 
 
 def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
   rows, notes = compare.rows(runs), compare.warnings(runs)
   content = compare_page.render(runs, rows, notes)
-  for table_beside in compare.tables_beside(out):
+  for table_beside in compare_files.tables_beside(out):
     if table_beside.exists() and not out.exists():
       raise UserError(
         f"{table_beside} is there without the page {out}, so it is no comparison's "
         "table; give another page with --out."
       )
-  with writing(out):
-    compare.write(out, content, rows, notes)
-  print(compare.text(rows, notes))
+  with explain_out_errors(out):
+    compare_files.write(out, content, rows, notes)
+  print(compare_files.text(runs, rows, notes))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -76,12 +79,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument(
-    "runs", metavar="RUN", type=place, nargs="+", help="the folder of a finished run"
+    "runs", metavar="RUN", type=path_arg, nargs="+", help="the folder of a finished run"
   )
   parser.add_argument(
     "--out",
     metavar="FILE",
-    type=place,
+    type=path_arg,
     help="the page (default: report.html in the run's folder, or compare.html)",
   )
   return parser.parse_args(arguments)

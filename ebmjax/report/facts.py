@@ -1,4 +1,4 @@
-"""The parts of a page that say what a run stood on: keys, versions, times."""
+"""The parts of a page on how a run was made: configuration, versions, times."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from ebmjax import config as configuration
-from ebmjax.report import words
+from ebmjax.report import labels
 from ebmjax.report.markup import Markup, element, table
 from ebmjax.runtime import memory
 
-# What tells a run from another at a glance, in this order, changed or not.
+# The keys that identify a run at a glance, in this order, changed or not.
 FIRST = (
   "data.name",
   "stream.name",
@@ -25,7 +25,7 @@ FIRST = (
   "seed",
   "seeds",
 )
-# Told elsewhere.
+# Shown elsewhere on the page.
 SHOWN = ("data_source", "data_full", "command", "environment", "commits")
 
 
@@ -48,7 +48,7 @@ def _command(command: str | None) -> list[Markup]:
 
 
 def _config(config: Mapping[str, Any]) -> list[Markup]:
-  """Returns the telling keys and the changed ones, then the others folded away."""
+  """Returns the keys that identify the run and the changed ones; the others folded."""
   given = _flat(config)
   usual = _flat(configuration.default().to_dict())
   changed = [k for k in given if k not in usual or given[k] != usual[k]]
@@ -60,7 +60,7 @@ def _config(config: Mapping[str, Any]) -> list[Markup]:
     return [(k, _value(given[k]), _usual(given, usual, k)) for k in keys]
 
   header = ("key", "value", "default")
-  caption = "The keys that tell this run, and those changed"
+  caption = "The keys that identify this run, and those changed"
   content = [table(caption, header, rows(first), "keys")]
   if rest:
     others = table("Keys left at their default", header, rows(rest), "keys")
@@ -71,13 +71,13 @@ def _config(config: Mapping[str, Any]) -> list[Markup]:
 
 def _usual(given: Mapping[str, Any], usual: Mapping[str, Any], key: str) -> str:
   if key not in usual:
-    return "no such key now"
+    return labels.DASH
   return "the same" if given[key] == usual[key] else _value(usual[key])
 
 
 def _machine(facts: Mapping[str, Any]) -> list[Markup]:
-  environment = facts.get("environment") or {}
-  packages = environment.get("packages") or {}
+  environment = _mapping(facts.get("environment"))
+  packages = _mapping(environment.get("packages"))
   known = {
     "device": _joined(environment.get("device"), environment.get("backend")),
     "devices": environment.get("devices"),
@@ -102,6 +102,10 @@ def _machine(facts: Mapping[str, Any]) -> list[Markup]:
   return [element("div", *made, class_="pair")]
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+  return value if isinstance(value, Mapping) else {}
+
+
 def _rows(
   name: str, value: Any, written: Callable[[Any], str]
 ) -> list[tuple[str, str]]:
@@ -109,7 +113,10 @@ def _rows(
   if isinstance(value, Mapping):
     parts = ((f"{name}, {_plain(part)}", inner) for part, inner in value.items())
     return [row for part, inner in parts for row in _rows(part, inner, written)]
-  return [] if value is None else [(name, written(value))]
+  if value is None:
+    return []
+  number = isinstance(value, int | float)
+  return [(name, written(value) if number else _fact(value))]
 
 
 _NAMES = {
@@ -124,9 +131,9 @@ _NAMES = {
 }
 _UNITS = {
   "steps_per_second": lambda value: f"{value:,.1f}",
-  "seconds_to_first_chunk": words.duration,
-  "wall_time": words.duration,
-  "seconds": words.duration,
+  "seconds_to_first_chunk": labels.duration,
+  "wall_time": labels.duration,
+  "seconds": labels.duration,
   "memory_bytes": memory.in_words,
 }
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ebmjax.report import page, plots
+from ebmjax.report import page, plots, scores
 from ebmjax.report.history import History, evaluated_on, matrices
 from ebmjax.report.results import summarise
+from ebmjax.report.scores import MetricSpec
+from ebmjax.report.tensorboard import Board
 from ebmjax.runtime import atomic
 
 AVALANCHE_HEADER = (
@@ -29,24 +31,50 @@ def write(
   config: Mapping[str, Any],
   facts: Mapping[str, Any],
   scalars: Sequence[Mapping[str, Any]],
+  extra: Sequence[MetricSpec] = (),
 ) -> dict[str, Any]:
   """Returns the results of a run, after writing them and the figures to `workdir`.
 
-  `scalars` are the training curves, one mapping with step, seed and loss per point.
+  `scalars` are the training curves, one mapping with step, seed and loss per point;
+  `extra` are metrics besides those of `scores.METRICS`.
   """
   workdir = Path(workdir)
   (workdir / "plots").mkdir(parents=True, exist_ok=True)
   history = history._replace(evaluated_on=evaluated_on(config))
-  results = summarise(history, config, facts)
-  for name, image in plots.draw(history, scalars).items():
-    atomic.write(workdir / "plots" / f"{name}.png", image)
+  results = summarise(history, config, facts, extra)
+  charts = plots.draw(history, scalars)
+  for name, chart in charts.items():
+    atomic.write(workdir / "plots" / f"{name}.png", plots.png(chart))
   atomic.write(workdir / "accuracy_matrix.csv", _accuracy_csv(history).encode())
   atomic.write(workdir / "eval_results.csv", _avalanche_csv(history).encode())
-  atomic.write(workdir / page.NAME, page.render(results, history, scalars))
+  atomic.write(workdir / "metrics.csv", _metrics_csv(results, history).encode())
+  atomic.write(workdir / page.NAME, page.render(results, history, charts))
+  _write_board(workdir / "tensorboard", results, int(history.steps[-1]))
   # Last of all: where this file stands, the run has finished and the others are whole.
   text = json.dumps(results, indent=2, allow_nan=False, ensure_ascii=False)
   atomic.write(workdir / "results.json", f"{text}\n".encode())
   return results
+
+
+def _write_board(folder: Path, results: Mapping[str, Any], step: int) -> None:
+  """Adds the metrics, at the run's last step, to its TensorBoard curves."""
+  found = {
+    f"metrics/{spec.name}": summary["mean"]
+    for spec, summary in scores.rows(results)
+    if summary is not None
+  }
+  with Board(folder, resume_step=step) as board:
+    board.scalars(step, found)
+
+
+def _metrics_csv(results: Mapping[str, Any], history: History) -> str:
+  """Returns a row per seed and a column per metric; empty where there is no value."""
+  specs = [spec for spec, _ in scores.rows(results)]
+  columns = np.array([scores.values(spec, history) for spec in specs])
+  rows = [
+    (seed, *map(_number, columns[:, run])) for run, seed in enumerate(history.seeds)
+  ]
+  return _csv(("seed", *(spec.name for spec in specs)), rows)
 
 
 def _accuracy_csv(history: History) -> str:

@@ -7,39 +7,30 @@ from typing import Any
 import numpy as np
 
 from ebmjax import metrics
-from ebmjax.report import beside, pictures, words
 from ebmjax.report import facts as provenance
-from ebmjax.report.colours import cell_colours
+from ebmjax.report import labels, paper_comparison, plots, scores
 from ebmjax.report.history import History, matrices
-from ebmjax.report.markup import Markup, document, element, figure, join, table
+from ebmjax.report.labels import DASH, SPACE
+from ebmjax.report.markup import Markup, document, element, join, table
+from ebmjax.report.plots import Chart
 from ebmjax.report.table import low_value_note
 
 NAME = "report.html"
 MAX_TABLE = 12  # tasks that are shown one by one; more are folded away
-SCORES = {  # of results.json: name and meaning
-  "task_incremental_accuracy": (
-    "Task-incremental accuracy (%)",
-    "candidates are the classes of the image's own task",
-  ),
-  "forgetting": ("Forgetting (points)", "fall of a task from its best accuracy before"),
-  "backward_transfer": (
-    "Backward transfer (points)",
-    "change of a task since it was learned",
-  ),
-  "forward_transfer": (
-    "Forward transfer (points)",
-    "head start of a task not yet learned, over no training",
-  ),
-}
+_OVER_TRAINING = ("accuracy_per_task", "loss")
+_FOOTER = (
+  "± is one standard error of the mean over seeds. The paper is Li, Du, van de Ven and "
+  "Mordatch, Energy-Based Models for Continual Learning, CoLLAs 2022. The numbers of "
+  "this page are in results.json, in the folder of the run."
+)
 
 
 def render(
-  results: Mapping[str, Any], history: History, scalars: Sequence[Mapping[str, Any]]
+  results: Mapping[str, Any], history: History, charts: Mapping[str, Chart]
 ) -> str:
-  """Returns the page of a run as HTML."""
-  title = words.title(results)
-  curves = pictures.curves(history, scalars)
-  maps = [_matrix(history), *pictures.maps(history)]
+  """Returns the page of a run as HTML, with the charts of `plots.draw`."""
+  title = labels.heading(results)
+  drawn = {name: plots.embedded(name, chart) for name, chart in charts.items()}
   head = element(
     "header",
     element("p", "ebmjax, report of a run", class_="kind"),
@@ -52,23 +43,14 @@ def render(
     head,
     join(map(banner, _warnings(results))),
     _results(results, history),
-    section("Over training", element("div", *curves, class_="figures")),
-    section("Tasks and classes", element("div", *maps, class_="figures")),
-    section(
-      "Each task, each seed",
-      element("div", _tasks(history), _seeds(history), class_="pair"),
-    ),
-    *beside.sections(results),
+    _figures("Over training", [drawn[n] for n in drawn if n in _OVER_TRAINING]),
+    _figures("Tasks and classes", [drawn[n] for n in drawn if n not in _OVER_TRAINING]),
+    section("Each task", _tasks(history), _matrix(history)),
+    section("Each seed", _seeds(results, history)),
+    *paper_comparison.sections(results),
     *provenance.sections(results),
     element("footer", element("p", _FOOTER)),
   )
-
-
-_FOOTER = (
-  "± is one standard error of the mean over seeds. The paper is Li, Du, van de Ven and "
-  "Mordatch, Energy-Based Models for Continual Learning, CoLLAs 2022. The numbers of "
-  "this page are in results.json, in the folder of the run."
-)
 
 
 def style() -> str:
@@ -91,9 +73,20 @@ def folded(title: str, *content: Any) -> Markup:
   return element("details", element("summary", title), *content)
 
 
+def explained(label: str, meaning: str) -> Markup:
+  """Returns a label with its meaning in small letters below it."""
+  return join([label, element("small", meaning)])
+
+
+def _figures(title: str, figures: Sequence[Markup]) -> Markup:
+  if not figures:
+    return Markup()
+  return section(title, element("div", *figures, class_="figures"))
+
+
 def _story(results: Mapping[str, Any]) -> list[str]:
-  note = beside.note(results)
-  return words.story(results) + ([_sentence(note)] if note else [])
+  note = paper_comparison.note(results)
+  return labels.story(results) + ([_sentence(note)] if note else [])
 
 
 def _sentence(note: str) -> str:
@@ -122,23 +115,18 @@ def _warnings(results: Mapping[str, Any]) -> list[str]:
 
 
 def _results(results: Mapping[str, Any], history: History) -> Markup:
-  average = results["average_accuracy"]
-  n = len(results["seeds"]) if average is None else average["n"]
-  rows: list[tuple[Any, ...]] = [
-    (
-      _explained(
-        "Average accuracy (%)", f"mean over tasks, {history.evaluated_on} images"
-      ),
-      element("strong", words.score(average)),
-      _cited(results),
-    )
-  ]
-  for name, (label, meaning) in SCORES.items():
-    found = words.score(results.get(name))
-    rows.append((_explained(label, meaning), found, words.DASH))
+  n = len(results["seeds"])
+  rows: list[tuple[Any, ...]] = []
+  for spec, summary in scores.rows(results):
+    found: Any = labels.score(summary)
+    cited, meaning = DASH, spec.definition
+    if spec.name == scores.HEADLINE:
+      found, cited = element("strong", found), _cited(results)
+      meaning = f"{meaning} Scored on {history.evaluated_on} images."
+    rows.append((explained(spec.label, meaning), found, cited))
   seeds = "1 seed" if n == 1 else f"{n} seeds"
   caption = f"After the last step, mean ± standard error over {seeds}"
-  header = ("", f"this run, n{words.SPACE}={words.SPACE}{n}", "paper")
+  header = ("", f"this run, n{SPACE}={SPACE}{n}", "paper")
   source = results["facts"].get("data_source", "not recorded")
   return section(
     "Result",
@@ -148,104 +136,57 @@ def _results(results: Mapping[str, Any], history: History) -> Markup:
 
 
 def _cited(results: Mapping[str, Any]) -> str:
-  figure = words.cited(results["paper"], "no figure")
-  return _explained(figure, "other configuration") if beside.note(results) else figure
-
-
-def _explained(label: str, meaning: str) -> Markup:
-  return join([label, element("small", meaning)])
+  number = labels.cited(results.get("paper"), "no figure")
+  other = paper_comparison.note(results)
+  return explained(number, "other configuration") if other else number
 
 
 def _tasks(history: History) -> Markup:
   """Returns the accuracy of each task when it was learned and at the end."""
   accuracy, masked = (100 * matrix for matrix in matrices(history))
-  rows = []
-  for task in range(accuracy.shape[-1]):
-    last = accuracy[:, -1, task]
-    mean = float(last.mean())
-    rows.append(
-      (
-        str(task + 1),
-        mean_and_sem(accuracy[:, task, task]),
-        mean_and_sem(last),
-        _bar(mean),
-        mean_and_sem(masked[:, -1, task]),
-      )
+  rows = [
+    (
+      str(task + 1),
+      over_seeds(accuracy[:, task, task]),
+      over_seeds(accuracy[:, -1, task]),
+      over_seeds(masked[:, -1, task]),
     )
-  header = ("task", "when learned", "at the end", "", "task-incremental")
-  made = table(
-    f"{history.evaluated_on.capitalize()} accuracy of each task (%), mean over seeds",
-    header,
-    rows,
-    "tasks",
-  )
+    for task in range(accuracy.shape[-1])
+  ]
+  header = ("task", "when learned", "at the end", "task-incremental")
+  scored = history.evaluated_on.capitalize()
+  caption = f"{scored} accuracy of each task (%), mean over seeds"
+  made = table(caption, header, rows)
   return made if len(rows) <= MAX_TABLE else folded(f"All {len(rows)} tasks", made)
 
 
-def _bar(percent: float) -> Markup:
-  wide = 0.0 if np.isnan(percent) else percent
-  bar = element("span", class_="bar", style=f"width:{wide:.1f}%")
-  return element("td", bar, class_="bars")
-
-
 def _matrix(history: History) -> Markup:
-  """Returns R[i, j] as a table in colours, or as a picture where tasks are many."""
+  """Returns the numbers of the accuracy matrix, folded away below its picture."""
   mean = 100 * matrices(history)[0].mean(axis=0)
-  tasks = len(mean)
-  caption = "Row i, column j: accuracy (%) on task j after task i"
-  few = tasks <= MAX_TABLE
   rows = [
-    (str(row + 1), *(_matrix_cell(value, few) for value in mean[row]))
-    for row in range(tasks)
+    (str(row), *("·" if np.isnan(value) else f"{value:.1f}" for value in values))
+    for row, values in enumerate(mean, start=1)
   ]
-  header = ("after", *(str(task + 1) for task in range(tasks)))
-  numbers = table(caption, header, rows, "matrix")
-  if few:
-    return figure("Accuracy matrix", numbers, _MATRIX_CAPTION)
-  content = join([pictures.accuracy_matrix(history), folded("Its numbers", numbers)])
-  return figure("Accuracy matrix", content, _MATRIX_CAPTION)
+  header = ("after", *(str(task + 1) for task in range(len(mean))))
+  caption = "Row i, column j: accuracy (%) on task j after task i, mean over seeds"
+  return folded("The accuracy matrix in numbers", table(caption, header, rows))
 
 
-_MATRIX_CAPTION = (
-  "A row is an evaluation, a column a task; mean over seeds. A column that darkens "
-  "downwards is forgotten. Tasks not met yet are left out."
-)
-
-
-def _matrix_cell(value: float, coloured: bool) -> Markup:
-  if np.isnan(value):
-    return element("td", "·", class_="none")
-  if not coloured:
-    return element("td", f"{value:.1f}")
-  ground, ink = cell_colours(value / 100)
-  return element("td", f"{value:.1f}", style=f"background:{ground};color:{ink}")
-
-
-def _seeds(history: History) -> Markup:
-  """Returns what came of every seed."""
-  accuracy, masked = matrices(history)
-  columns = (
-    metrics.average_accuracy(accuracy),
-    metrics.average_accuracy(masked),
-    metrics.forgetting(accuracy),
-    metrics.backward_transfer(accuracy),
-  )
+def _seeds(results: Mapping[str, Any], history: History) -> Markup:
+  """Returns every metric of every seed."""
+  specs = [spec for spec, _ in scores.rows(results)]
+  columns = [scores.values(spec, history) for spec in specs]
   rows = [
-    (str(seed), *(_percent(100 * column[run]) for column in columns))
+    (str(seed), *(labels.decimal(column[run]) for column in columns))
     for run, seed in enumerate(history.seeds)
   ]
-  header = ("seed", "average accuracy", "task-incremental", "forgetting", "backward")
-  caption = "Every seed by itself (%; forgetting and backward transfer in points)"
-  return table(caption, header, rows)
+  header = ("seed", *(spec.label for spec in specs))
+  return table("Every seed by itself", header, rows, "seeds")
 
 
-def mean_and_sem(values: np.ndarray) -> str:
-  """Returns "mean ± SEM" of percentages [R], a dash where one is missing."""
+def over_seeds(values: np.ndarray) -> str:
+  """Returns "mean ± SEM" of values [R], a dash where one is missing."""
   if np.isnan(values).any():
-    return words.DASH
+    return DASH
   mean, sem, _ = metrics.mean_sem(values)
-  return f"{mean:.2f}" if sem is None else f"{mean:.2f} ± {sem:.2f}"
-
-
-def _percent(value: float) -> str:
-  return words.DASH if np.isnan(value) else words.decimal(value)
+  return labels.mean_sem(mean, sem)

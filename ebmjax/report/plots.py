@@ -1,138 +1,219 @@
-"""The figures of a run, as PNG bytes."""
+"""The charts of a run: drawn once, for the page and for the files in plots/."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ebmjax import metrics
-from ebmjax.report import drawing
-from ebmjax.report.history import History, num_tasks, task_ends
+from ebmjax.report import plotting
+from ebmjax.report.history import History, matrices, num_tasks, task_ends
+from ebmjax.report.markup import Markup, figure
 
 if TYPE_CHECKING:
+  from matplotlib.axes import Axes
   from matplotlib.figure import Figure
 
+WIDTH, HEIGHT = plotting.PAGE_WIDTH, 3.1  # inches
 MAX_MARKERS = 40  # evaluations that are marked one by one on a line
-MAX_POINTS = 400  # of a loss curve; beyond them it shows the means of bins
+MAX_POINTS = 200  # of a loss curve; beyond them it shows the means of bins
+
+
+class Chart(NamedTuple):
+  """A figure, and what is said of it."""
+
+  figure: "Figure"
+  title: str
+  alt: str  # what it shows, for those who do not see it
+  caption: str  # how to read it
 
 
 def draw(
   history: History, scalars: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, bytes]:
-  """Returns {name: PNG} of every figure; "loss" only where `scalars` hold losses."""
-  figures = {
-    "accuracy_per_task": accuracy_per_task(history),
-    "confusion": confusion(history),
-    "predicted_labels": predicted_labels(history),
-    "energies": energies(history),
-  }
-  losses = losses_by_seed(scalars)
-  if losses:
-    figures["loss"] = loss(losses)
-  return {name: drawing.png(figure) for name, figure in figures.items()}
+) -> dict[str, Chart]:
+  """Returns every chart by name; "loss" only where `scalars` hold losses."""
+  with plotting.style():
+    losses = losses_by_seed(scalars)
+    return {
+      "accuracy_per_task": accuracy_per_task(history),
+      **({"loss": loss(losses)} if losses else {}),
+      "accuracy_matrix": accuracy_matrix(history),
+      "predicted_labels": predicted_labels(history),
+      "confusion": confusion(history),
+      "energies": energies(history),
+    }
 
 
-def accuracy_per_task(history: History) -> "Figure":
-  """Returns the accuracy of each task over training, mean and SEM over seeds."""
-  figure, axes = drawing.new_figure(8.0, 4.8)
-  steps = np.asarray(history.steps)
+def png(chart: Chart) -> bytes:
+  """Returns the chart as a PNG under its title, which a page has as its heading."""
+  axes = chart.figure.axes[0]
+  with plotting.style():
+    axes.set_title(chart.title)
+    content = plotting.png(chart.figure, dpi=160)
+    axes.set_title("")
+  return content
+
+
+def embedded(name: str, chart: Chart) -> Markup:
+  """Returns the chart as a <figure> of a page; `name` is unique in the page."""
+  drawn = plotting.inline_svg(chart.figure, name, chart.alt)
+  return figure(chart.title, drawn, chart.caption)
+
+
+def accuracy_per_task(history: History) -> Chart:
+  """Draws the accuracy of each task over training, mean and SEM over seeds."""
+  figure, axes = plotting.new_figure(WIDTH, HEIGHT)
+  steps, tasks = np.asarray(history.steps), num_tasks(history)
   accuracy = 100 * np.asarray(history.evaluations.accuracy)  # [E, R, T]
-  for end in task_ends(history).values():
-    axes.axvline(steps[end], color="0.85", linewidth=0.8, zorder=0)
-  colours = drawing.task_colours(figure, axes, num_tasks(history))
-  listed = len(colours) <= len(drawing.PALETTE)  # otherwise the colour bar tells
-  marker = "o" if len(steps) <= MAX_MARKERS else ""
+  few = tasks <= plotting.MAX_TICKS  # more rules would hide the lines
+  for end in task_ends(history).values() if few else ():
+    axes.axvline(steps[end], color=plotting.SOFT, linewidth=0.6, ls=":", zorder=0)
+  colours = plotting.task_colours(figure, axes, tasks)
+  listed = tasks <= len(plotting.PALETTE)  # otherwise the colour bar says it
   for task, colour in enumerate(colours):
+    marker = plotting.MARKERS[task] if listed and len(steps) <= MAX_MARKERS else ""
     label = f"task {task + 1}" if listed else None
-    drawing.mean_line(
-      axes, steps, accuracy[:, :, task], color=colour, marker=marker, label=label
-    )
-  if len(colours) > 1:
-    drawing.mean_line(
-      axes, steps, mean_so_far(accuracy), color="black", ls="--", label="mean so far"
-    )
-  drawing.step_axis(axes, int(steps.max()))
-  axes.set(ylabel=f"{history.evaluated_on} accuracy (%)", ylim=(-3, 103))
-  axes.set_title("Accuracy of each task (band: SEM over seeds; grey: ends of tasks)")
-  figure.legend(loc="outside lower center", ncols=7, frameon=False, columnspacing=1.2)
-  return figure
-
-
-def confusion(history: History) -> "Figure":
-  """Returns what each class was taken for at the end, mean over seeds."""
-  rates = metrics.normalise_rows(history.evaluations.confusion[-1]).mean(axis=0)
-  return drawing.class_map(
-    100 * rates,
-    history.class_names,
-    title="Confusion at the end of training",
-    column="predicted class",
-    scale="share of the true class (%)",
-    highest=100 * max(float(rates.max()), 0.01),
+    values = accuracy[:, :, task]
+    plotting.mean_line(axes, steps, values, color=colour, marker=marker, label=label)
+  if tasks > 1:
+    average = {"color": plotting.INK, "ls": "--", "label": "mean so far"}
+    plotting.mean_line(axes, steps, mean_so_far(accuracy), **average)
+  plotting.step_axis(axes, int(steps.max()))
+  scored = f"{history.evaluated_on} accuracy"
+  percent_axis(axes, f"{scored} (%)")
+  figure.legend(loc="outside lower center", ncols=4)
+  return Chart(
+    figure,
+    "Accuracy of each task over training",
+    f"Lines: {scored} of each of {tasks} tasks over training.",
+    "Mean over seeds; the band is one standard error. "
+    f"{'Dotted rules are the ends of tasks. ' if few else ''}"
+    "A line that falls after its task's end is forgetting.",
   )
 
 
-def energies(history: History) -> "Figure":
-  """Returns the energy of each label for each class at the end, mean over seeds.
+def loss(losses: Mapping[int, np.ndarray]) -> Chart:
+  """Draws the training loss of each seed, from {seed: [N, 2] of step and loss}."""
+  figure, axes = plotting.new_figure(WIDTH, HEIGHT)
+  curves = [binned(points) for _, points in sorted(losses.items())]
+  several = len(curves) > 1
+  for curve in curves:
+    axes.plot(
+      *curve.T,
+      color=plotting.PALETTE[0],
+      marker="o" if len(curve) == 1 else "",
+      linewidth=0.8 if several else 1.5,
+      alpha=0.5 if several else 1.0,
+    )
+  steps = curves[0][:, 0]
+  if several and all(np.array_equal(curve[:, 0], steps) for curve in curves):
+    mean = np.mean([curve[:, 1] for curve in curves], axis=0)
+    axes.plot(steps, mean, color=plotting.INK, linewidth=1.5)
+  plotting.step_axis(axes, int(max(points[-1, 0] for points in losses.values())))
+  axes.grid(axis="y")
+  axes.set_ylabel("training loss")
+  seeds = "A thin line is a seed, the thick one their mean. " if several else ""
+  return Chart(
+    figure,
+    "Training loss",
+    f"Lines: training loss of {len(curves)} seeds over training.",
+    f"{seeds}The loss rises where a new task begins and falls while it is learned.",
+  )
+
+
+def accuracy_matrix(history: History) -> Chart:
+  """Draws the mean over seeds of R[i, j], the accuracy on task j after task i."""
+  mean = 100 * matrices(history)[0].mean(axis=0)
+  names = [str(task + 1) for task in range(len(mean))]
+  titles = ("after task", "accuracy on task")
+  return Chart(
+    plotting.heat_map(mean, names, names, titles=titles, scale="accuracy (%)", top=100),
+    "Accuracy matrix",
+    f"Heat map: accuracy on each of {len(mean)} tasks after each of them.",
+    "A row is an evaluation, a column a task; mean over seeds. A column that darkens "
+    "downwards is forgotten. Tasks that were not met yet are grey.",
+  )
+
+
+def predicted_labels(history: History) -> Chart:
+  """Draws the share of each label among the predictions, one row per task end."""
+  ends = task_ends(history) or {0: len(history.steps) - 1}
+  counts = history.evaluations.confusion[[ends[task] for task in sorted(ends)]]
+  shares = 100 * metrics.predicted_label_share(counts).mean(axis=1)  # [rows, C]
+  drawn = plotting.heat_map(
+    shares,
+    [f"task {task}" if task else "last step" for task in sorted(ends)],
+    history.class_names,
+    titles=("after", "predicted label"),
+    scale="share of predictions (%)",
+    top=max(float(shares.max()), 1.0),
+    root=True,  # late rows spread over many more labels than early ones
+  )
+  return Chart(
+    drawn,
+    "Predicted labels at the end of each task",
+    f"Heat map: share of each label among the predictions, {len(ends)} rows.",
+    "A learner that forgets predicts only the labels of its last task: each row is "
+    "then bright in a few columns and dark in the others.",
+  )
+
+
+def confusion(history: History) -> Chart:
+  """Draws what each class was taken for at the end, mean over seeds."""
+  counts = history.evaluations.confusion[-1]
+  rates = 100 * metrics.normalise_rows(counts).mean(axis=0)
+  drawn = plotting.heat_map(
+    rates,
+    history.class_names,
+    history.class_names,
+    titles=("true class", "predicted class"),
+    scale="share of the true class (%)",
+    top=max(float(rates.max()), 1.0),
+  )
+  return Chart(
+    drawn,
+    "Confusion at the end of training",
+    f"Heat map: predicted by true class, {len(rates)} classes.",
+    "A perfect learner has all its light on the diagonal. A bright column is a label "
+    "that takes the images of other classes.",
+  )
+
+
+def energies(history: History) -> Chart:
+  """Draws the energy of each label for each class at the end, mean over seeds.
 
   Evaluations hold energies scaled to 0..1 for each image, which makes them comparable
   between networks and seeds. Classes without an evaluated image are left empty.
   """
   evaluated = history.evaluations.confusion[-1].sum(axis=-1) > 0  # [R, C]
   values = np.where(evaluated[..., None], history.evaluations.energies[-1], np.nan)
-  return drawing.class_map(
+  drawn = plotting.heat_map(
     values.mean(axis=0),
     history.class_names,
-    title="Mean energies at the end of training",
-    column="label",
-    scale="energy, scaled per image (0: lowest and preferred, 1: highest)",
-    highest=1,
+    history.class_names,
+    titles=("true class", "label"),
+    scale="energy, scaled for each image",
+    top=1.0,
+    decimals=1,
+  )
+  return Chart(
+    drawn,
+    "Mean energies at the end of training",
+    f"Heat map: energy of each label for {values.shape[-1]} classes.",
+    "0 is the lowest energy of an image's labels, the preferred one, and 1 the "
+    "highest. The diagonal should be dark; grey rows had no image.",
   )
 
 
-def predicted_labels(history: History) -> "Figure":
-  """Returns the share of each label among the predictions, one row per task end."""
-  from matplotlib.colors import PowerNorm
-
-  ends = task_ends(history) or {0: len(history.steps) - 1}
-  names = [f"task {task}" if task else "last step" for task in sorted(ends)]
-  counts = history.evaluations.confusion[[ends[task] for task in sorted(ends)]]
-  shares = 100 * metrics.predicted_label_share(counts).mean(axis=1)  # [rows, C]
-  height = float(np.clip(2.0 + 0.3 * len(names), 3.0, 8.0))
-  figure, axes = drawing.new_figure(9.0, height)
-  top = max(float(shares.max()), 1.0)
-  # The root lifts small shares: late rows spread over many more labels than early ones.
-  scale = PowerNorm(0.5, vmin=0, vmax=top)
-  image = axes.imshow(shares, cmap="viridis", norm=scale, aspect="auto")
-  drawing.name_ticks(axes.xaxis, history.class_names, turn=True)
-  drawing.name_ticks(axes.yaxis, names)
-  axes.set(xlabel="predicted label", ylabel="after")
-  axes.set_title("Predicted labels at the end of each task")
-  if max(shares.shape) <= drawing.MAX_TICKS:
-    drawing.annotate(axes, shares, decimals=0)
-  figure.colorbar(image, ax=axes, label="share of predictions (%)")
-  return figure
-
-
-def loss(losses: Mapping[int, np.ndarray]) -> "Figure":
-  """Returns the training loss of each seed, from {seed: [N, 2] of step and loss}."""
-  figure, axes = drawing.new_figure(8.0, 4.8)
-  colours = drawing.PALETTE
-  for position, seed in enumerate(sorted(losses)):
-    curve = binned(losses[seed])
-    axes.plot(
-      curve[:, 0],
-      curve[:, 1],
-      color=colours[position % len(colours)],
-      linestyle=("-", "--")[position // len(colours) % 2],
-      marker="o" if len(curve) == 1 else "",
-      linewidth=1.0,
-      label=f"seed {seed}",
-    )
-  drawing.step_axis(axes, int(max(points[-1, 0] for points in losses.values())))
-  axes.set(ylabel="training loss", title="Training loss")
-  figure.legend(loc="outside lower center", ncols=min(len(losses), 6), frameon=False)
-  return figure
+def percent_axis(axes: "Axes", title: str) -> None:
+  """Makes the y axis one of percentages, from 0 unless all lines lie high."""
+  curves = [line for line in axes.get_lines() if line.get_linestyle() != ":"]
+  heights = np.concatenate([np.asarray(line.get_ydata(), float) for line in curves])
+  lowest = float(heights.min()) if heights.size else 0.0
+  bottom = 0.0 if lowest < 50 else 10 * np.floor((lowest - 5) / 10)
+  axes.set(ylabel=title, ylim=(bottom - 0.03 * (100 - bottom), 102))
+  axes.grid(axis="y")
 
 
 def losses_by_seed(scalars: Sequence[Mapping[str, Any]]) -> dict[int, np.ndarray]:

@@ -1,55 +1,63 @@
 """The results of a run as one dictionary, ready to become strict JSON."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ebmjax import metrics
-from ebmjax.paper import printed
+from ebmjax.errors import ConfigError
+from ebmjax.paper.commands import figure_for
+from ebmjax.report import scores
 from ebmjax.report.history import History, matrices, untrained_accuracy
-
-DECIMALS = 6  # of a percentage: far below one test image, and free of 19.899999999
+from ebmjax.report.scores import DECIMALS, MetricSpec
+from ebmjax.runtime.results import SCHEMA
 
 
 def summarise(
-  history: History, config: Mapping[str, Any], facts: Mapping[str, Any]
+  history: History,
+  config: Mapping[str, Any],
+  facts: Mapping[str, Any],
+  extra: Sequence[MetricSpec] = (),
 ) -> dict[str, Any]:
   """Returns the results of a run: percentages, None wherever a number is undefined.
 
-  `facts` (source of the data, versions, times, commit) stand in it as they are.
+  Each metric stands under its name; "metrics" says what they are. `facts` (source of
+  the data, versions, times, commit) stand in it as they are.
   """
   accuracy, masked = matrices(history)
-  average = metrics.average_accuracy(accuracy)
-  untrained = untrained_accuracy(history)
   share = metrics.predicted_label_share(history.evaluations.confusion[-1])
-  results = {
-    "average_accuracy": _summary(average),
-    "per_seed": _percent(average),
-    "task_incremental_accuracy": _summary(metrics.average_accuracy(masked)),
-    "forgetting": _summary(metrics.forgetting(accuracy)),
-    "backward_transfer": _summary(metrics.backward_transfer(accuracy)),
-    "forward_transfer": _summary(metrics.forward_transfer(masked, untrained)),
-    "paper": printed.lookup(config),
+  measured = scores.summaries(history, extra)
+  rest = {
+    "schema": SCHEMA,
+    "metrics": scores.descriptions(extra),
+    "per_seed": _percent(metrics.average_accuracy(accuracy)),
+    "paper": figure_for(config),
     "seeds": list(history.seeds),
     "class_names": list(history.class_names),
     "accuracy_matrix": _percent(accuracy),
     "masked_accuracy_matrix": _percent(masked),
-    "untrained_masked_accuracy": _percent(untrained),
+    "untrained_masked_accuracy": _percent(untrained_accuracy(history)),
     "predicted_label_share": _percent(share.mean(axis=0)),
     "config": config,
     "facts": facts,
   }
-  return jsonable(results)
+  taken = sorted(measured.keys() & rest.keys())
+  if taken:
+    raise ConfigError(
+      f"a metric cannot be named {taken[0]}, which is another part of results.json; "
+      "give it another name."
+    )
+  return jsonable(measured | rest)
 
 
-def with_todays_figure(results: dict[str, Any]) -> dict[str, Any]:
-  """Returns stored results with the figure that this version sets beside such a run.
+def refresh_reference(results: dict[str, Any]) -> dict[str, Any]:
+  """Returns stored results with the paper's number that this version sets beside them.
 
   Which one it is follows from the configuration; an older version may have erred.
   """
-  return results | {"paper": printed.lookup(results["config"])}
+  return results | {"paper": figure_for(results["config"])}
 
 
 def jsonable(value: Any) -> Any:
@@ -65,14 +73,6 @@ def jsonable(value: Any) -> Any:
   if value is None or isinstance(value, bool | int | str):
     return value
   return str(value)  # paths, dtypes: their text is what a reader wants
-
-
-def _summary(values: np.ndarray) -> dict[str, Any] | None:
-  """Returns {mean, sem, n} in percent, None where a run has no value."""
-  mean, sem, n = metrics.mean_sem(values)
-  if math.isnan(mean):
-    return None
-  return {"mean": _percent(mean), "sem": None if sem is None else _percent(sem), "n": n}
 
 
 def _percent(fractions: Any) -> Any:

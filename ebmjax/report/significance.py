@@ -3,11 +3,13 @@
 >>> from ebmjax.report import significance
 >>> run, other = {0: 51.0, 1: 53.0, 2: 50.0}, {0: 49.0, 1: 50.0, 2: 49.0}
 >>> found = significance.compare(run, other)
->>> round(found.mean, 4), found.test, significance.told(found.p)
+>>> round(found.mean, 4), found.test, significance.p_text(found.p)
 (2.0, 'paired t-test, 3 seeds', 'p = 0.0742')
+>>> significance.holm([0.01, 0.04, 0.03])
+[0.03, 0.06, 0.06]
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +52,18 @@ def compare(run: Mapping[int, float], other: Mapping[int, float]) -> Difference:
   return Difference(mean, low, high, float(found.pvalue), f"{name}, {seeds}")
 
 
-def told(p: float) -> str:
-  """Returns a p-value in words of four decimals."""
+def holm(ps: Sequence[float]) -> list[float]:
+  """Returns p-values corrected for their number by Holm's method (1979).
+
+  The k-th smallest of m is multiplied by m - k + 1, and none falls below a smaller one.
+  """
+  out, largest = list(ps), 0.0
+  for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+    largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
+    out[place] = largest
+  return out
+
+
+def p_text(p: float) -> str:
+  """Returns a p-value with four decimals, such as "p = 0.0493"."""
   return "p < 0.0001" if p < 0.0001 else f"p = {p:.4f}"

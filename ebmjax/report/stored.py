@@ -8,11 +8,12 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax.errors import WorkdirError
+from ebmjax.report import scores
 from ebmjax.report.history import History, evaluated_on, task_ends
-from ebmjax.report.results import with_todays_figure
-from ebmjax.runtime.finished import fills_page
+from ebmjax.report.results import refresh_reference
 from ebmjax.runtime.plan import evaluated_ends
 from ebmjax.runtime.records import Record
+from ebmjax.runtime.results import is_reportable
 from ebmjax.runtime.workdir import Workdir
 from ebmjax.types import Evaluation
 
@@ -31,18 +32,18 @@ def read(path: str | Path) -> StoredRun:
   if not Path(path).is_dir():
     raise WorkdirError(f"there is no folder {path}; give the --workdir of a run.")
   folder = Workdir(Path(path))  # not entered: reading needs no lock
-  results = folder.results(whole=fills_page)
+  results = folder.results(whole=is_reportable)
   if results is None:
     raise WorkdirError(
       f"{path} holds no finished run (no results.json); give the --workdir of a run "
       "that has ended."
     )
-  results = with_todays_figure(results)
+  results = refresh_reference(results)
   evaluations = folder.evaluations()
   if not evaluations:
     raise WorkdirError(
       f"{path} holds results but no evaluations/*.npz, which its figures are drawn "
-      "from; put them back, or run it anew in another --workdir."
+      "from; put them back, or run it again in another --workdir."
     )
   history = make_history(
     evaluations,
@@ -51,6 +52,8 @@ def read(path: str | Path) -> StoredRun:
     evaluated_on(results["config"]),
   )
   _require_ends(folder, results, history)
+  # An older version knew fewer metrics; the evaluations hold them all.
+  results = {**scores.summaries(history), **results}
   return StoredRun(folder.path, results, history, folder.scalars())
 
 

@@ -4,8 +4,9 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from ebmjax.paper.printed import REGULARISERS
-from ebmjax.report import beside
+from ebmjax import methods
+from ebmjax.errors import ConfigError
+from ebmjax.report import labels, paper_comparison, scores
 from ebmjax.report.history import evaluated_on
 
 WIDTH = 96
@@ -13,6 +14,7 @@ LABEL = 26  # columns of the left-hand names
 TASKS_PER_LINE = 10
 # Softmax baselines that end on the last task alone score about 100 / T percent, and a
 # little more where tasks overlap: the paper's lie below 1.75 times that.
+REGULARISERS = ("ewc", "online_ewc", "si", "lwf", "mas", "bgd")
 LOW = 1.75
 LOWEST = 0.6  # and the least of the paper's, five tasks of CIFAR-100, at 0.70
 SCORED_ON = {
@@ -42,14 +44,15 @@ def _heading(results: Mapping[str, Any]) -> list[str]:
   lines += _entry("Data", str(facts.get("data_source", "not recorded")))
   if evaluated_on(config) != "test":
     lines += _entry("Scored on", SCORED_ON[evaluated_on(config)])
-  if facts.get("wall_time") is not None:
+  if isinstance(facts.get("wall_time"), int | float):
     lines += _entry("Wall time", f"{facts['wall_time']:.1f} s{_speed(facts)}")
   return lines
 
 
 def _speed(facts: Mapping[str, Any]) -> str:
   rate = facts.get("steps_per_second")
-  return "" if rate is None else f" ({rate:.1f} steps/s, all seeds together)"
+  known = isinstance(rate, int | float)
+  return "" if not known else f" ({rate:.1f} steps/s, all seeds together)"
 
 
 def _tasks(results: Mapping[str, Any]) -> list[str]:
@@ -80,39 +83,28 @@ def _cell(value: float | None) -> str:
 
 
 def _scores(results: Mapping[str, Any]) -> list[str]:
-  rows = [("", "this run", "paper")]
+  """Returns a line per metric, the first beside the paper's number."""
+  lines = [("", "this run", "paper")]
   scored_on = evaluated_on(results["config"])
-  kind = "Average" if scored_on == "test" else scored_on.capitalize()
-  rows.append(
-    (f"{kind} accuracy (%)", _score(results["average_accuracy"]), _paper(results))
-  )
-  for label, name in (
-    ("Task-incremental acc. (%)", "task_incremental_accuracy"),
-    ("Forgetting (points)", "forgetting"),
-    ("Backward transfer (points)", "backward_transfer"),
-    ("Forward transfer (points)", "forward_transfer"),
-  ):
-    rows.append((label, _score(results[name]), ""))
+  for spec, summary in scores.rows(results):
+    label, cited = spec.label, ""
+    if spec.name == scores.HEADLINE:
+      cited = labels.cited(results.get("paper"), "no figure for this run")
+      if scored_on != "test":
+        label = f"{scored_on.capitalize()} accuracy (%)"
+    lines.append((label, _score(summary), cited))
+  wide = max(len(label) for label, _, _ in lines) + 2
   return [
-    f"{label:<{LABEL + 2}}{run:<30}{cited}".rstrip() for label, run, cited in rows
+    f"{label:<{wide}}{labels.plain(run):<30}{labels.plain(cited)}".rstrip()
+    for label, run, cited in lines
   ]
 
 
 def _score(summary: Mapping[str, Any] | None) -> str:
-  """Returns "mean +- sem (n)", or why there is no such number."""
+  """Returns "mean ± SEM (n)", a dash where there is no such number."""
   if summary is None:
-    return "not defined for this run"
-  if summary["sem"] is None:
-    return f"{summary['mean']:.2f} (n=1)"
-  return f"{summary['mean']:.2f} +- {summary['sem']:.2f} (n={summary['n']})"
-
-
-def _paper(results: Mapping[str, Any]) -> str:
-  cell = results["paper"]
-  if cell is None:
-    return "no figure for this run"
-  sem = "" if cell["sem"] is None else f" +- {cell['sem']:.2f}"
-  return f"{cell['accuracy']:.2f}{sem}"
+    return labels.DASH
+  return f"{labels.score(summary)} (n={summary['n']})"
 
 
 def _remarks(results: Mapping[str, Any]) -> list[str]:
@@ -122,7 +114,7 @@ def _remarks(results: Mapping[str, Any]) -> list[str]:
       "WARNING: this run did not use the full data set, so its accuracy is not "
       "comparable with the paper's."
     )
-  for note in (beside.note(results), low_value_note(results)):
+  for note in (paper_comparison.note(results), low_value_note(results)):
     lines += _wrap(f"Note: {note}") if note else []
   return lines
 
@@ -135,11 +127,10 @@ def _ends_on_last_task(results: Mapping[str, Any]) -> bool:
   task either.
   """
   config, average = results["config"], results["average_accuracy"]
-  cell, tasks = results["paper"], len(results["accuracy_matrix"][0])
-  softmax = config["network"]["name"] == "sbc" and config["objective"] == "ce"
-  no_replay = config["method"]["name"] in ("finetune", *REGULARISERS)
+  cell, tasks = results.get("paper"), len(results["accuracy_matrix"][0])
+  plain = config["objective"] == "ce" and not _replays(config)
   class_incremental = config["stream"]["scenario"] == "class"
-  if not (softmax and no_replay and class_incremental) or average is None or tasks < 2:
+  if not (plain and class_incremental) or average is None or tasks < 2:
     return False
   figures = [average["mean"], *([] if cell is None else [cell["accuracy"]])]
   only_last = 100 / tasks
@@ -149,13 +140,22 @@ def _ends_on_last_task(results: Mapping[str, Any]) -> bool:
   return final[-1] == max(mean for mean in final if mean is not None)
 
 
+def _replays(config: Mapping[str, Any]) -> bool:
+  """Returns whether a run's method trains on old rows, or has a loss of its own."""
+  try:
+    spec = methods.find(config["method"]["name"])
+  except ConfigError:  # of a package that is not installed here
+    return True
+  return spec.mixes_tasks or spec.own_objective
+
+
 def low_value_note(results: Mapping[str, Any]) -> str | None:
-  """Returns why a low average is no bug, None where that needs no word."""
+  """Returns why a low average is no bug, None where it needs no explanation."""
   if not _ends_on_last_task(results):
     return None
   tasks = len(results["accuracy_matrix"][0])
-  cell = results["paper"]
-  published = "" if cell is None else f" The paper reports {_paper(results)} %."
+  cited = labels.plain(labels.cited(results.get("paper"), ""))
+  published = f" The paper reports {cited} %." if cited else ""
   return (
     f"about 100/{tasks} = {100 / tasks:.1f} % is expected here and is not a bug. "
     "A softmax classifier without replay, regularised or not, ends up predicting "

@@ -58,7 +58,7 @@ class Board:
       self.flush()
 
   def flush(self) -> None:
-    """Brings all points to the disk: a run that goes on from here makes none anew."""
+    """Writes all points to the disk, so that a resumed run repeats none of them."""
     self._writer.flush()
     self._flush_at = time.monotonic() + FLUSH_SECONDS
 
@@ -75,7 +75,7 @@ class Board:
     return self
 
   def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-    # A disk that refuses is told once: by the error on its way, if there is one.
+    # A full disk is reported once: by the error being raised, if there is one.
     with suppress(*([] if kind is None else [OSError])):
       self.close()
 

@@ -1,7 +1,7 @@
-"""Checkpoints of the learners' states: thin over orbax, with a manifest of the files.
+"""Saves and restores the learners' states: a thin layer over orbax, with a manifest.
 
 Orbax commits a step by renaming a finished folder; the manifest, written after that,
-marks the step as whole and holds the sums of its files. Damage after the fact is found
+marks the step as complete and holds the checksums of its files. Later damage is found
 by these sums before orbax reads a byte: its reader, once failed, leaves tasks behind.
 """
 
@@ -27,7 +27,7 @@ _MANIFEST = "manifest.json"  # in the folder of a step
 
 
 class Checkpoints:
-  """The latest `keep` states of a run, by step, in one folder."""
+  """Keeps the latest `keep` states of a run, by step, in one folder."""
 
   def __init__(self, directory: Path, keep: int) -> None:
     self._directory = directory.absolute()
@@ -35,9 +35,9 @@ class Checkpoints:
       raise CheckpointError(f"{directory} is no folder of checkpoints; remove it.")
     # Orbax drops its own notes at every step; only its errors concern a user.
     logging.getLogger("absl").setLevel(logging.ERROR)
-    if distributed.is_first():
+    if distributed.is_primary():
       _set_damaged_aside(self._directory)
-    distributed.wait_for_first()
+    distributed.wait_for_primary()
     self._keeper = ocp.training.Checkpointer(
       self._directory,
       save_decision_policy=ocp.training.save_decision_policies.FixedIntervalPolicy(1),
@@ -48,15 +48,15 @@ class Checkpoints:
   def save(
     self, step: int, states: PyTree, spent: Mapping[str, Any] | None = None
   ) -> None:
-    """Writes the states of `step`; when it returns, the step is whole on the disk.
+    """Writes the states of `step`; when it returns, the step is complete on the disk.
 
-    `spent`, JSON on how long it took to come this far, is kept with them. Of several
-    processes all must call it, with the same arrays; the first one writes.
+    `spent`, JSON on how long it took so far, is kept with them. All processes must
+    call it, with the same arrays; the primary writes.
     """
     try:
       with _quiet():
         written = self._keeper.save(step, states, force=True)
-      if written and distributed.is_first():
+      if written and distributed.is_primary():
         folder = self._directory / str(step)
         manifest = {"leaves": leaves(states), "files": _sums(folder)}
         atomic.write(folder / _MANIFEST, json.dumps(manifest | {"spent": spent or {}}))
@@ -66,16 +66,16 @@ class Checkpoints:
       raise self._unwritten(step)
 
   def restore(self, like: PyTree) -> tuple[int, PyTree] | None:
-    """Returns (step, states) of the newest whole checkpoint, or None without any.
+    """Returns (step, states) of the newest complete checkpoint, or None without any.
 
-    `like` gives the structure, shapes and types. A damaged checkpoint is passed over
-    with a warning; where all of them are damaged, CheckpointError.
+    `like` gives the structure, shapes and types. A damaged checkpoint is skipped with a
+    warning; if all of them are damaged, CheckpointError is raised.
     """
     steps = [checkpoint.step for checkpoint in self._keeper.checkpoints]
     if not steps and any(self._directory.glob(f"*{_ASIDE}")):
       raise CheckpointError(
         f"all checkpoints in {self._directory} are damaged; remove the workdir and "
-        "start the run anew."
+        "start the run again."
       )
     if not steps:
       return None
@@ -83,12 +83,13 @@ class Checkpoints:
     if self._manifest(step)["leaves"] != leaves(like):
       raise CheckpointError(
         f"the checkpoint of step {step} in {self._directory} holds other arrays than "
-        "this version of the program trains; remove the workdir and start the run anew."
+        "this version of the program trains; remove the workdir and start the run "
+        "again."
       )
     return step, self._keeper.load(step, _abstract(like))
 
   def spent(self, step: int) -> dict[str, Any]:
-    """Returns what was saved as such with `step`; nothing by an older version."""
+    """Returns the `spent` that was saved with `step`; older versions saved none."""
     spent: dict[str, Any] = self._manifest(step).get("spent", {})
     return spent
 
@@ -129,9 +130,9 @@ def leaves(tree: PyTree) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-  """Hides what orbax logs of a failure: it raises the same, and we tell that.
+  """Hides what orbax logs of a failure: it raises the same, and we report that.
 
-  Afterwards too, if there was one, for other threads of orbax's still complain then.
+  After a failure it stays hidden, because orbax's other threads still log then.
   """
   log = logging.getLogger("absl")
   level = log.level
@@ -141,7 +142,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _set_damaged_aside(directory: Path) -> None:
-  """Renames the steps whose files have changed; drops the last, if unfinished."""
+  """Renames the steps whose files have changed; drops the last one if unfinished."""
   if not directory.is_dir():
     return
   steps = [int(path.name) for path in directory.iterdir() if path.name.isdigit()]

@@ -1,10 +1,11 @@
-"""Several processes as one run, on JAX's own distributed runtime.
+"""Runs several processes as one, on jax.distributed.
 
-Every process runs the same program on its own devices. The first alone writes: what
-others would write is silently not written, and what it reads it tells the others. Small
-facts go through the runtime's store of keys, which needs no device and so also works
-while devices wait for each other. A thread in every process watches that store: when
-any process stops on an error, or falls silent, all of them end, and the first says why.
+Every process runs the same program on its own devices. Process 0, the primary, alone
+reads and writes the run's folder and prints. Small facts go through JAX's key-value
+store, which needs no device and so also works while devices wait for each other. A
+thread in every process watches that store: when a process fails or falls silent, all of
+them end and the primary prints why. JAX's own heartbeats only serve as the last resort:
+they abort the process with a stack trace.
 """
 
 import itertools
@@ -19,13 +20,13 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from ebmjax.errors import ConfigError
-from ebmjax.runtime import joining
+from ebmjax.runtime import cluster
 
 _T = TypeVar("_T")
 _BEAT = 1.0  # seconds between two signs of life
-_SILENCE = 30.0  # seconds without one, after which a process is taken for dead
-_GRACE = 5.0  # seconds that the first process waits for the others to end
-_A_WEEK = 7 * 24 * 3600 * 1000  # milliseconds; the watch ends a wait that is in vain
+_SILENCE = 30.0  # seconds without one, after which a process counts as dead
+_GRACE = 5.0  # seconds that the primary waits for the others to end
+_A_WEEK = 7 * 24 * 3600 * 1000  # milliseconds: the watch ends a wait that has no end
 _CONNECTIONS = ("Gloo", "gloo", "NCCL", "Connection", "coordination")
 WHEN = ("auto", "on", "off")
 
@@ -36,9 +37,9 @@ class _Team:
   client: Any = None
   index = 0
   count = 1
-  said = 0  # how often the first process has told the others something
+  said = 0  # how many facts the primary has sent to the others
   ending = threading.Lock()  # held by the thread that ends this process
-  over = threading.Event()  # the run has come to its end, and the watch with it
+  over = threading.Event()  # the run has ended, and the watch with it
   watch: threading.Thread
 
 
@@ -48,9 +49,9 @@ _team = _Team()
 def start(when: str = "auto", timeout: int = 300) -> None:
   """Joins the other processes, if the environment or `when`, of WHEN, says so.
 
-  With JAX_NUM_PROCESSES, JAX_PROCESS_ID and JAX_COORDINATOR_ADDRESS as they say; under
-  SLURM and Open MPI, and where TPU_WORKER_HOSTNAMES names several, as JAX finds out by
-  itself. A Cloud TPU VM tells of the others only when asked: "on".
+  JAX_NUM_PROCESSES, JAX_PROCESS_ID and JAX_COORDINATOR_ADDRESS name the processes.
+  Without them JAX detects SLURM, Open MPI and TPU_WORKER_HOSTNAMES by itself. A Cloud
+  TPU VM knows of the others only when asked: "on".
   """
   if when not in WHEN:
     raise ConfigError(
@@ -58,12 +59,12 @@ def start(when: str = "auto", timeout: int = 300) -> None:
     )
   if when == "off":
     return
-  given = joining.spelt_out(os.environ)
-  if not (given or when == "on" or joining.many_tasks(os.environ)):
+  given = cluster.explicit_arguments(os.environ)
+  if not (given or when == "on" or cluster.has_many_tasks(os.environ)):
     return
   import jax
 
-  # It would take SIGTERM for a wish to save, and the process would outlive it.
+  # It would handle SIGTERM as a request to save, and the process would outlive it.
   jax.config.update("jax_enable_preemption_service", False)
   try:
     jax.distributed.initialize(**(given or {}), initialization_timeout=timeout)
@@ -74,39 +75,39 @@ def start(when: str = "auto", timeout: int = 300) -> None:
       "reach JAX_COORDINATOR_ADDRESS, or give --distributed=off for a run of one."
     ) from error
   if jax.process_count() > 1:
-    # The store is no public part of JAX, whose version pyproject.toml bounds.
+    # The store is not a public part of JAX.
     from jax._src import distributed
 
     _team.client = distributed.global_state.client
     _team.index, _team.count = jax.process_index(), jax.process_count()
     _team.watch = threading.Thread(target=_watch, daemon=True)
     _team.watch.start()
-  if not is_first():
+  if not is_primary():
     logging.getLogger("ebmjax").setLevel(logging.ERROR)
 
 
-def is_first() -> bool:
-  """Returns whether this process is the one that writes."""
+def is_primary() -> bool:
+  """Returns whether this process is process 0, which reads and writes for all."""
   return _team.index == 0
 
 
-def several() -> bool:
+def is_multiprocess() -> bool:
   """Returns whether this process is one of several."""
   return _team.client is not None
 
 
-def only_first(make: Callable[[], Any]) -> Any:
-  """Returns make() in the first process, and in others what takes any call in vain."""
-  return make() if is_first() else _Silent()
+def on_primary(make: Callable[[], Any]) -> Any:
+  """Returns make() on process 0 and a no-op stand-in elsewhere."""
+  return make() if is_primary() else _NoOp()
 
 
-def from_first(make: Callable[[], _T]) -> _T:
-  """Returns make() of the first process, in all of them; it must go through JSON."""
+def broadcast_from_primary(make: Callable[[], _T]) -> _T:
+  """Returns process 0's make() on every process; the value must survive JSON."""
   if _team.client is None:
     return make()
   _team.said += 1
   key = f"ebmjax/said/{_team.said}"
-  if is_first():
+  if is_primary():
     value = make()
     _team.client.key_value_set(key, json.dumps(value))
     return value
@@ -114,19 +115,19 @@ def from_first(make: Callable[[], _T]) -> _T:
   return found
 
 
-def after_first(make: Callable[[], _T]) -> _T:
-  """Returns make(), which the others call when the first process has finished it."""
-  if not is_first():
-    wait_for_first()
+def primary_first(make: Callable[[], _T]) -> _T:
+  """Returns make(), called on process 0 first and then on the others."""
+  if not is_primary():
+    wait_for_primary()
     return make()
   value = make()
-  wait_for_first()
+  wait_for_primary()
   return value
 
 
-def wait_for_first() -> None:
-  """Comes back when the first process has come to this place, too."""
-  from_first(lambda: None)
+def wait_for_primary() -> None:
+  """Blocks until process 0 has come to this call, too."""
+  broadcast_from_primary(lambda: None)
 
 
 def _wait_for_all() -> None:
@@ -136,20 +137,20 @@ def _wait_for_all() -> None:
 
 
 def require_same(facts: dict[str, Any]) -> None:
-  """Refuses where a fact differs from the first process's."""
+  """Refuses facts that differ from those of process 0."""
   mine = json.loads(json.dumps(facts))
-  theirs = from_first(lambda: mine)
+  theirs = broadcast_from_primary(lambda: mine)
   for name in mine:
     if mine[name] != theirs.get(name):
       raise ConfigError(
         f"process {_team.index} has {name}={mine[name]!r}, and process 0 has "
         f"{theirs.get(name)!r}; give all processes the same command and the same data."
       )
-  _wait_for_all()  # nor does the first go on before the others have agreed
+  _wait_for_all()  # process 0 continues only when the others have agreed
 
 
 def end() -> None:
-  """Leaves the run in order, when all processes have come to their end."""
+  """Leaves the run in order, when all processes have ended."""
   if _team.client is not None:
     import jax
 
@@ -159,7 +160,7 @@ def end() -> None:
 
 
 def fail(sentence: str, code: int) -> int:
-  """Returns `code` after printing the sentence; among others, ends all of them."""
+  """Prints the sentence and returns `code`; of several processes, ends all."""
   if _team.client is None:
     print(sentence, file=sys.stderr)
     return code
@@ -167,26 +168,26 @@ def fail(sentence: str, code: int) -> int:
 
 
 def describe_fault(error: Exception) -> str:
-  """Returns the sentence for an error that is no user's fault, after its traceback.
+  """Prints the traceback of a fault in the program and returns a sentence on it.
 
-  A connection that broke needs none: the other end has died.
+  A broken connection needs no traceback: the other end has died.
   """
   if any(name in str(error) for name in _CONNECTIONS):
     return f"ebmjax: {_lost('another process')}"
   traceback.print_exception(error)
   return (
     f"ebmjax: process {_team.index} failed ({_line(error)}); see its output. The same "
-    "command goes on from the last checkpoint."
+    "command continues from the last checkpoint."
   )
 
 
-class _Silent:
-  """Stands where the first process has something that reads and writes."""
+class _NoOp:
+  """Accepts any call and does nothing, in place of what reads and writes."""
 
   def __getattr__(self, name: str) -> Callable[..., None]:
     return lambda *arguments, **named: None
 
-  def __enter__(self) -> "_Silent":
+  def __enter__(self) -> "_NoOp":
     return self
 
   def __exit__(self, *exception: object) -> None:
@@ -194,43 +195,46 @@ class _Silent:
 
 
 def _watch() -> None:
-  """Gives signs of life, and ends this process when another has stopped."""
+  """Sends signs of life, and ends this process when another one has stopped."""
   heard: dict[str, tuple[str, float]] = {}
   for beat in itertools.count():
     if _team.over.wait(_BEAT):
       return
     try:
-      _look_around(beat, heard)
-    except Exception:  # the store is gone, and with it the first process
+      _check_others(beat, heard)
+    except Exception:  # the store is gone, and with it process 0
       print(f"ebmjax: {_lost('process 0')}", file=sys.stderr, flush=True)
       os._exit(1)
 
 
-def _look_around(beat: int, heard: dict[str, tuple[str, float]]) -> None:
-  """Ends all if one has stopped, or if one has been silent; `heard` is kept by key."""
+def _check_others(beat: int, heard: dict[str, tuple[str, float]]) -> None:
+  """Ends all processes if one has failed or fallen silent.
+
+  `heard` holds the last sign of life of each process, and when it came.
+  """
   client, now = _team.client, time.monotonic()
   client.key_value_set(f"ebmjax/beat/{_team.index}", str(beat), allow_overwrite=True)
   for _, stop in client.key_value_dir_get("ebmjax/stop/"):
     _end_all(*json.loads(stop))
-  if not is_first():
+  if not is_primary():
     return
   for key, value in client.key_value_dir_get("ebmjax/beat/"):
     if key not in heard or heard[key][0] != value:
       heard[key] = (value, now)
     elif now - heard[key][1] > _SILENCE:
-      lost = key.rsplit("/", 1)[-1]
-      _end_all(f"ebmjax: {_lost(f'process {lost}')}", 1)
+      silent = key.rsplit("/", 1)[-1]
+      _end_all(f"ebmjax: {_lost(f'process {silent}')}", 1)
 
 
 def _lost(process: str) -> str:
   return (
     f"{process} of the run has died or cannot be reached, so the run was stopped; the "
-    "same command goes on from the last checkpoint."
+    "same command continues from the last checkpoint."
   )
 
 
 def _end_all(sentence: str, code: int) -> NoReturn:
-  """Ends this process and, through their watches, the others; the first prints."""
+  """Ends this process and, through their watches, the others; process 0 prints."""
   _team.ending.acquire()  # never released: a second thread waits here for the end
   client, me = _team.client, _team.index
   try:
@@ -240,7 +244,7 @@ def _end_all(sentence: str, code: int) -> NoReturn:
     stop = json.dumps([sentence, code])
     client.key_value_set(f"ebmjax/stop/{me}", stop, allow_overwrite=True)
     client.key_value_set(f"ebmjax/gone/{me}", "", allow_overwrite=True)
-    if is_first():
+    if is_primary():
       print(sentence, file=sys.stderr, flush=True)
       # The store is in this process: the others must have read it before it goes.
       limit = time.monotonic() + _GRACE

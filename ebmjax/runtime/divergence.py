@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict
 
+from ebmjax import methods
 from ebmjax.config import lookup
 from ebmjax.errors import DivergenceError
-from ebmjax.traits import traits
 
 # Of config.method: what makes a run diverge where it is too large.
 _RUN_AWAY = ("std_init", "step_size", "context_rate", "strength")
@@ -43,9 +43,9 @@ def check_energies(
 
 def what_diverges(config: ConfigDict) -> str:
   """Returns the keys, with their values, whose size makes a method run away."""
-  has = traits(config.method.name)
-  keys = ["optimiser.learning_rate"] * has.optimiser
-  keys += [f"method.{key}" for key in _RUN_AWAY if key in (has.keys or ())]
+  uses_optimiser = methods.find(config.method.name).uses_optimiser
+  keys = ["optimiser.learning_rate"] * uses_optimiser
+  keys += [f"method.{key}" for key in _RUN_AWAY if key in config.method]
   return " or ".join(f"config.{key} (now {lookup(config, key)})" for key in keys)
 
 

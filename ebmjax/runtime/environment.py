@@ -1,4 +1,4 @@
-"""What a run stood on: versions, device, commit."""
+"""Describes what a run was made with: versions, device, commit."""
 
 import platform
 import subprocess

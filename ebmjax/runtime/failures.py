@@ -1,4 +1,4 @@
-"""Failures of the machine under a run, told as errors that a user can mend."""
+"""Turns failures of the disk under a run into errors that a user can fix."""
 
 import errno
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from ebmjax.errors import WorkdirError
 
-GOES_ON = "the same command goes on from the last checkpoint"
+CONTINUES = "the same command continues from the last checkpoint"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def writing(place: Path, then: str = GOES_ON) -> Iterator[None]:
-  """Tells in a sentence where the disk refuses what is written to `place`.
+def explain_write_errors(place: Path, then: str = CONTINUES) -> Iterator[None]:
+  """Re-raises errors of the disk under `place` as one sentence with the remedy.
 
-  `then` is what becomes of the work when that is mended.
+  `then` says what happens to the work after the remedy.
   """
   try:
     yield
@@ -25,7 +25,7 @@ def writing(place: Path, then: str = GOES_ON) -> Iterator[None]:
     raise WorkdirError(unwritten(place, error, then)) from error
 
 
-def unwritten(place: Path, error: OSError, then: str = GOES_ON) -> str:
-  """Returns the sentence on a `place` that the disk has refused to write."""
+def unwritten(place: Path, error: OSError, then: str = CONTINUES) -> str:
+  """Returns the sentence for a `place` that cannot be written."""
   remedy = "make room" if error.errno in _NO_ROOM else "make it writable"
   return f"{place} cannot be written ({error.strerror or error}); {remedy}, and {then}."

@@ -1,4 +1,4 @@
-"""One process at a time: locks on open files, where the file system has them."""
+"""Locks open files, so that one process at a time works in a folder."""
 
 import fcntl
 from pathlib import Path
@@ -7,11 +7,13 @@ from typing import IO, Any
 from ebmjax.errors import WorkdirError
 
 
-def take(file: int | IO[Any], place: Path, remedy: str, *, wait: bool = False) -> bool:
-  """Returns whether an open file is ours now; False where another process has it.
+def try_lock(
+  file: int | IO[Any], place: Path, remedy: str, *, wait: bool = False
+) -> bool:
+  """Locks an open file; returns False if another process holds the lock.
 
-  With `wait` it is ours at last. Some network disks have no locks: of these `place` is
-  named, and what to do about it is `remedy`.
+  With `wait`, blocks until the lock is free. Some network disks have no locks: the
+  error then names `place`, and `remedy` says what to do.
   """
   try:
     fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

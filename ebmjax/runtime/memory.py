@@ -1,4 +1,4 @@
-"""How much memory a run holds on a device, counted before anything is compiled.
+"""Counts the memory that a run holds on a device, before anything is compiled.
 
 What a step needs besides, for activations and gradients, is only known to the compiler
 and not counted: it grows with the batch, and with vmap also with the seeds.
@@ -17,7 +17,7 @@ from jax.errors import JaxRuntimeError
 
 from ebmjax.errors import UserError
 from ebmjax.runtime import scan
-from ebmjax.runtime.trainer import Setup
+from ebmjax.runtime.trainer import RunSpec
 from ebmjax.types import PyTree
 
 _log = logging.getLogger("ebmjax")
@@ -33,38 +33,38 @@ class Memory(NamedTuple):
   chunk: int  # the rows and tasks of the steps that are run in one go
 
 
-def count(setup: Setup) -> Memory:
+def count(spec: RunSpec) -> Memory:
   """Returns what the arrays of a run take.
 
   States are moved on in place, except that a loop over several seeds writes the new
   states beside the old ones and has one seed's in hand.
   """
-  init = scan.make_init(setup.learner, setup.driver)
-  seeds, block = len(setup.seeds), setup.layout.block(len(setup.seeds))
-  a_seed = num_bytes(jax.eval_shape(init, setup.tables.key)) // seeds
-  loops = setup.driver == "map" and block > 1
-  stream = setup.stream
-  size = min(setup.config.runner.chunk, stream.rows.shape[1])
+  init = scan.make_init(spec.learner, spec.driver)
+  seeds, block = len(spec.seeds), spec.sharding.block(len(spec.seeds))
+  a_seed = num_bytes(jax.eval_shape(init, spec.tables.key)) // seeds
+  loops = spec.driver == "map" and block > 1
+  stream = spec.stream
+  size = min(spec.config.runner.chunk, stream.rows.shape[1])
   a_step = (stream.rows[:, :1], stream.tasks[:, :1], stream.horizon[:, :1])
   shared = np.dtype(np.int32).itemsize + np.dtype(bool).itemsize  # number, active
   return Memory(
     state=block * a_seed,
     copies=(block + 1) * a_seed if loops else 0,
-    images=num_bytes((setup.train_images, setup.test_images)),
-    tables=num_bytes(setup.tables) // seeds * block,
+    images=num_bytes((spec.train_images, spec.test_images)),
+    tables=num_bytes(spec.tables) // seeds * block,
     chunk=size * (num_bytes(a_step) // seeds * block + shared),
   )
 
 
-def describe(setup: Setup) -> dict[str, Any]:
+def describe(spec: RunSpec) -> dict[str, Any]:
   """Returns the counts for the results of a run."""
-  return {"memory_bytes": count(setup)._asdict()}
+  return {"memory_bytes": count(spec)._asdict()}
 
 
-def announce(setup: Setup, device: jax.Device | None = None) -> None:
-  """Says what a device of the run holds, and warns where it has less."""
-  found = count(setup)
-  seeds = setup.layout.block(len(setup.seeds))
+def announce(spec: RunSpec, device: jax.Device | None = None) -> None:
+  """Logs what a device of the run holds, and warns if it has less memory."""
+  found = count(spec)
+  seeds = spec.sharding.block(len(spec.seeds))
   _log.info(
     "Memory: %s of state for %d seed%s, %s to copy it, %s of images, %s of tables and "
     "steps; what a step computes with is not included.",
@@ -86,8 +86,8 @@ def announce(setup: Setup, device: jax.Device | None = None) -> None:
 
 
 @contextmanager
-def shortage_told() -> Iterator[None]:
-  """Tells in a sentence where the memory does not suffice; nobody foresees it all."""
+def explain_oom() -> Iterator[None]:
+  """Re-raises out-of-memory errors, naming the keys to lower."""
   try:
     yield
   except (MemoryError, JaxRuntimeError) as error:

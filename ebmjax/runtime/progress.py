@@ -26,7 +26,7 @@ class Progress:
     self._shown: dict[str, str] = {}
 
   def steps(self, count: int, loss: float) -> None:
-    """Moves on by `count` steps whose mean loss over seeds was `loss`."""
+    """Advances by `count` steps whose mean loss over seeds was `loss`."""
     self._done += count
     self._shown["loss"] = f"{loss:.4f}"
     self._bar.set_postfix(self._shown, refresh=False)

@@ -1,4 +1,4 @@
-"""What a run records on its way: evaluations, a file each, and points of its curves."""
+"""Writes and reads the records of a run: evaluations, and points of its curves."""
 
 import io
 import json
@@ -24,7 +24,7 @@ class Record(NamedTuple):
 
 
 def write(path: Path, record: Record) -> None:
-  """Keeps a record, whole or not at all; the file's name says the step."""
+  """Writes a record atomically; the file's name is its step."""
   content = io.BytesIO()
   np.savez_compressed(
     content,
@@ -36,7 +36,7 @@ def write(path: Path, record: Record) -> None:
 
 
 def read(path: Path) -> Record:
-  """Returns the record that `write` kept."""
+  """Reads the record that `write` wrote."""
   try:
     # Opened here, because np.load leaves a damaged file open.
     with path.open("rb") as content, np.load(content) as file:
@@ -52,16 +52,16 @@ def read(path: Path) -> Record:
 
 
 def remedy(path: Path) -> str:
-  """Returns what a user does for an evaluation to be made again."""
-  folder, anew = path.parent.parent, "start the run anew in another --workdir"
+  """Returns what a user must do to have an evaluation made again."""
+  folder, again = path.parent.parent, "start the run again in another --workdir"
   ended = (folder / "results.json").exists()
   if ended and not (folder / "config.json").exists():
-    return anew  # results.json alone says what was run
+    return again  # results.json alone says what was run
   own = [*(["it"] if path.exists() else []), *(["results.json"] if ended else [])]
   first = f"{', '.join(own)} and " if own else ""
   return (
     f"remove {first}the checkpoints of its step and later, and the run's command makes "
-    f"it again, or {anew}"
+    f"it again, or {again}"
   )
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ebmjax.runtime.sharding import ONE_DEVICE, Layout
+from ebmjax.runtime.sharding import ONE_DEVICE, SeedSharding
 from ebmjax.streams import Stream
 from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import Batch, Learner, PyTree, TaskView
@@ -52,19 +52,19 @@ class Chunk(NamedTuple):
   active: np.ndarray  # [S] bool
 
 
-class View(NamedTuple):
-  """How a learner is shown its batches; static."""
+class BatchView(NamedTuple):
+  """Says how a learner sees its batches; static."""
 
   hides_task: bool = False  # as without boundaries, or all tasks at once
   own_task_only: bool = False  # task-incremental: only the task's own classes compete
-  augment: str = "none"  # what is done to the images, anew at every draw
+  augment: str = "none"  # random changes of the images at every draw
 
 
 def choose_driver(driver: str, backend: str) -> str:
-  """Returns how seeds are run: side by side on accelerators, in turn on a CPU.
+  """Chooses how seeds are run: side by side on accelerators, in turn on a CPU.
 
   The rule does not look at the number of seeds, so on a CPU a seed gives the same bits
-  alone and among others. (But for CIFAR-100's masked network: its seeds share the width
+  alone and among others. (Except CIFAR-100's masked network: its seeds share the width
   of the widest mask, and sums of other widths may round otherwise.)
   """
   if driver != "auto":
@@ -73,18 +73,18 @@ def choose_driver(driver: str, backend: str) -> str:
 
 
 def over_seeds(
-  one: Callable[..., Any], driver: str, layout: Layout
+  one: Callable[..., Any], driver: str, sharding: SeedSharding
 ) -> Callable[..., Any]:
   """Returns f(seeds, shared): `one` for each entry of the leading axis of `seeds`."""
   if driver == "vmap":
-    return layout.over_blocks(jax.vmap(one, in_axes=(0, None)))
-  return layout.over_blocks(
+    return sharding.shard_map_seeds(jax.vmap(one, in_axes=(0, None)))
+  return sharding.shard_map_seeds(
     lambda seeds, shared: lax.map(lambda seed: one(seed, shared), seeds)
   )
 
 
 def seed_tables(stream: Stream, seeds: list[int], *, test_multiple: int) -> SeedTables:
-  """Returns device tables of a stacked stream; test rows padded to full blocks."""
+  """Puts a stacked stream's tables on the device; pads test rows to full blocks."""
   keys = jnp.stack([jax.random.key(seed) for seed in seeds])
   short = -stream.test_rows.shape[-1] % test_multiple
   test_rows = np.pad(stream.test_rows, [(0, 0), (0, 0), (0, short)], constant_values=-1)
@@ -124,9 +124,9 @@ def init_key(key: Array) -> Array:
 
 
 def make_init(
-  learner: Learner, driver: str, layout: Layout = ONE_DEVICE
+  learner: Learner, driver: str, sharding: SeedSharding = ONE_DEVICE
 ) -> Callable[[Array], PyTree]:
-  """Returns init(keys [R]) -> states [R, ...], compiled.
+  """Compiles init(keys [R]) -> states [R, ...].
 
   Compiling also gives every leaf a buffer of its own, which donating states needs.
   """
@@ -135,18 +135,18 @@ def make_init(
     del shared
     return learner.init(init_key(key))
 
-  run = over_seeds(one, driver, layout)
-  return layout.on_each(jax.jit(lambda keys: run(keys, None)))
+  run = over_seeds(one, driver, sharding)
+  return sharding.on_each(jax.jit(lambda keys: run(keys, None)))
 
 
 def make_train(
   learner: Learner,
-  view: View,
+  view: BatchView,
   driver: str,
-  layout: Layout = ONE_DEVICE,
+  sharding: SeedSharding = ONE_DEVICE,
   options: CompilerOptions = None,
 ) -> Callable[..., tuple[PyTree, dict[str, Array]]]:
-  """Returns train(states, tables, images, chunk) -> (states, metrics [R, S])."""
+  """Compiles train(states, tables, images, chunk) -> (states, metrics [R, S])."""
 
   def one(seed: Any, shared: Any) -> tuple[PyTree, dict[str, Array]]:
     state, tables, *where = seed
@@ -158,7 +158,7 @@ def make_train(
 
       def work(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
         batch = make_batch(tables, images, view, rows, tasks, horizon, number)
-        batch = _split(batch, layout)
+        batch = _split(batch, sharding)
         return learner.step(state, jax.random.fold_in(step_key, number), batch)
 
       def rest(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
@@ -170,24 +170,24 @@ def make_train(
 
     return lax.scan(body, state, (*where, step, active))
 
-  run = over_seeds(one, driver, layout)
+  run = over_seeds(one, driver, sharding)
 
   @partial(jax.jit, donate_argnums=0, compiler_options=options)
   def train(states: PyTree, tables: SeedTables, images: Images, chunk: Chunk) -> Any:
     seeds = (states, tables, chunk.rows, chunk.tasks, chunk.horizon)
     return run(seeds, (images, chunk.step, chunk.active))
 
-  return layout.on_each(train)
+  return sharding.on_each(train)
 
 
 def make_consolidate(
   learner: Learner,
-  view: View,
+  view: BatchView,
   driver: str,
-  layout: Layout = ONE_DEVICE,
+  sharding: SeedSharding = ONE_DEVICE,
   options: CompilerOptions = None,
 ) -> Callable[..., PyTree]:
-  """Returns consolidate(states, tables, images, task) -> states, at a boundary."""
+  """Compiles consolidate(states, tables, images, task) -> states, at a boundary."""
 
   def one(seed: Any, shared: Any) -> PyTree:
     state, tables = seed
@@ -202,7 +202,7 @@ def make_consolidate(
     )
     return learner.consolidate(state, key, finished)
 
-  run = over_seeds(one, driver, layout)
+  run = over_seeds(one, driver, sharding)
 
   @partial(jax.jit, donate_argnums=0, compiler_options=options)
   def consolidate(
@@ -210,19 +210,19 @@ def make_consolidate(
   ) -> PyTree:
     return run((states, tables), (images, task))
 
-  return layout.on_each(consolidate)
+  return sharding.on_each(consolidate)
 
 
 def make_batch(
   tables: SeedTables,
   images: Images,
-  view: View,
+  view: BatchView,
   rows: Array,
   tasks: Array,
   horizon: Array,
   step: Array,
 ) -> Batch:
-  """Returns the batch of rows [B] of tasks [B], as the learner may see it."""
+  """Builds the batch of rows [B] of tasks [B], as the learner may see it."""
   tasks = tasks.astype(jnp.int32)
   y = tables.labels[tasks, images.y[rows]]
   x = permuted(images.x[rows], tables.permutation, tasks)
@@ -238,8 +238,8 @@ def make_batch(
   return Batch(x, y, task, seen, negatives, step)
 
 
-def _split(batch: Batch, layout: Layout) -> Batch:
-  x, y, task = (layout.split(rows) for rows in (batch.x, batch.y, batch.task))
+def _split(batch: Batch, sharding: SeedSharding) -> Batch:
+  x, y, task = (sharding.split(rows) for rows in (batch.x, batch.y, batch.task))
   return batch._replace(x=x, y=y, task=task)
 
 
@@ -250,7 +250,7 @@ def permuted(x: Array, permutation: Array, tasks: Array) -> Array:
   return jnp.take_along_axis(x, permutation[tasks], axis=1)
 
 
-def competing_classes(classes: Array, horizon: Array, view: View) -> Array:
+def competing_classes(classes: Array, horizon: Array, view: BatchView) -> Array:
   """Returns [C] bool: what a learner may normalise over; classes [T, C]."""
   return classes[horizon] if view.own_task_only else seen_classes(classes, horizon)
 

@@ -1,10 +1,10 @@
-"""Which devices run which seeds, and which share a batch: the one place that knows.
+"""Decides which devices run which seeds, and which share a batch.
 
 Seeds lie along the mesh's axis "seeds": every place of it runs a block of seeds by the
-same driver as a single device would, without a word to the others. The devices along
-the axis "batch" share each step of the seeds of their place: the rows of a batch are
-split over them, and XLA sums what must be summed, so that the step is that of the
-whole batch. On one device there is no mesh, and nothing here does anything.
+same driver as a single device would, without communication. The devices along the axis
+"batch" share each step of the seeds of their place: the rows of a batch are split over
+them, and XLA sums what must be summed, so that the step is that of the whole batch. On
+one device there is no mesh, and nothing here does anything.
 
 Seeds side by side (vmap), or sharing their batches, are one program over the mesh
 (shard_map). Seeds in turn (map) promise the bits of a single device, and XLA rounds a
@@ -28,8 +28,8 @@ from ebmjax.types import PyTree
 SEEDS, BATCH = "seeds", "batch"
 
 
-class Layout:
-  """A grid of devices [seeds, batch] and the seeds that lie on it; None: no grid."""
+class SeedSharding:
+  """Places seeds on a grid of devices [seeds, batch]; without a grid, on one device."""
 
   def __init__(
     self, grid: np.ndarray | None = None, seeds: int = 1, driver: str = "map"
@@ -51,8 +51,8 @@ class Layout:
       out_shardings=self._everywhere,
     )
 
-  def over_blocks(self, run: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns run(seeds, shared), each place running it on its own block of seeds."""
+  def shard_map_seeds(self, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps run(seeds, shared): each place runs it on its own block of seeds."""
     if self.mesh is None or self._apart:
       return run
     return jax.shard_map(
@@ -65,7 +65,7 @@ class Layout:
     )
 
   def on_each(self, compiled: Callable[..., PyTree]) -> Callable[..., PyTree]:
-    """Returns compiled(*arguments) -> leaves [R, ...], run by each device by itself.
+    """Wraps compiled(*arguments) -> leaves [R, ...]: each device runs it by itself.
 
     Where the places run one program over the mesh, `compiled` as it is.
     """
@@ -82,29 +82,29 @@ class Layout:
     return run
 
   def split(self, rows: Array) -> Array:
-    """Returns rows [B, ...] of a batch, shared out to the devices of a place."""
+    """Splits rows [B, ...] of a batch over the devices of a place."""
     if self.mesh is None or self.mesh.shape[BATCH] == 1:
       return rows
     return lax.with_sharding_constraint(rows, PartitionSpec(BATCH))
 
-  def put_seeds(self, tree: PyTree) -> PyTree:
-    """Returns a tree of leaves [R, ...], the same in all processes, on the devices."""
+  def shard_seeds(self, tree: PyTree) -> PyTree:
+    """Puts leaves [R, ...], the same in all processes, on their seeds' devices."""
     if self.mesh is None:
       return tree
     return jax.tree.map(lambda leaf: self._put(leaf, self._order), tree)
 
-  def put_shared(self, tree: PyTree) -> PyTree:
-    """Returns a tree, the same in all processes, whole on every device."""
+  def replicate(self, tree: PyTree) -> PyTree:
+    """Puts a tree, the same in all processes, on every device."""
     if self.mesh is None:
       return jax.tree.map(jax.numpy.asarray, tree)
     return jax.tree.map(lambda leaf: self._put(leaf, None), tree)
 
-  def whole(self, tree: PyTree) -> PyTree:
-    """Returns leaves [R, ...], whole on every device, of a tree that lies on them."""
+  def gather(self, tree: PyTree) -> PyTree:
+    """Gathers leaves [R, ...] that are spread over the devices onto every device."""
     return tree if self.mesh is None else self._whole(tree)
 
-  def like_whole(self, tree: PyTree) -> PyTree:
-    """Returns shapes, types and placement of `whole(tree)`, without computing it."""
+  def like_gathered(self, tree: PyTree) -> PyTree:
+    """Returns shapes, types and placement of `gather(tree)`, without computing it."""
     if self.mesh is None:
       return tree
     return jax.tree.map(
@@ -173,11 +173,11 @@ def _on_device(tree: PyTree, device: Any) -> PyTree:
   return jax.tree.map(part, tree)
 
 
-ONE_DEVICE = Layout()
+ONE_DEVICE = SeedSharding()
 
 
-def make_layout(config: ConfigDict, seeds: int, driver: str) -> Layout:
-  """Returns how a run with so many seeds lies on the devices that there are."""
+def make_sharding(config: ConfigDict, seeds: int, driver: str) -> SeedSharding:
+  """Places a run of `seeds` seeds on the devices of all processes."""
   devices = _devices_by_process(config.runner.devices)
   batch = config.runner.batch_devices
   _check_batch(config, batch, devices.size)
@@ -190,7 +190,7 @@ def make_layout(config: ConfigDict, seeds: int, driver: str) -> Layout:
     # No more than needed for this block, and as many in every process.
     used = -(-seeds // (block * processes))
     grid = devices[:, : used * batch].reshape(-1, batch)
-  return Layout(grid, seeds, driver) if grid.size > 1 else ONE_DEVICE
+  return SeedSharding(grid, seeds, driver) if grid.size > 1 else ONE_DEVICE
 
 
 def _devices_by_process(asked: int) -> np.ndarray:

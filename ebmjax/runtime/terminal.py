@@ -1,4 +1,8 @@
-"""What our command lines share: complaints in one sentence, and exit codes."""
+"""Shares what all command lines do: flags, errors in one sentence, exit codes.
+
+Exit codes: 0, 1 (a fault, explained in a sentence), 2 (usage: an unknown verb or
+flag), 75 (another process is running there) and 130 (interrupted).
+"""
 
 import argparse
 import contextlib
@@ -8,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from ebmjax.errors import ConfigError, UserError
+from ebmjax.errors import UsageError, UserError
 
 
 class Parser(argparse.ArgumentParser):
-  """A parser whose complaints are errors of ours, told in one sentence."""
+  """Parses flags; raises UsageError, one sentence, for those it does not know."""
 
   def error(self, message: str) -> NoReturn:
-    raise ConfigError(f"{message}; see --help.")
+    raise UsageError(f"{message}; see --help.")
 
 
 def whole_number(text: str) -> int:
@@ -40,11 +44,8 @@ def positive_number(text: str) -> float:
   return number
 
 
-def place(text: str) -> Path:
-  """Returns the file or folder that a flag was given.
-
-  A shell leaves `~` alone in --flag=~/x.
-  """
+def path_arg(text: str) -> Path:
+  """Returns the file or folder that a flag names; a shell leaves `~` in --flag=~/x."""
   try:
     return Path(text).expanduser()
   except RuntimeError as error:  # the home of a user that there is not
@@ -52,8 +53,8 @@ def place(text: str) -> Path:
 
 
 @contextlib.contextmanager
-def writing(out: Path) -> Iterator[None]:
-  """Tells in a sentence where the file that --out names cannot be written."""
+def explain_out_errors(out: Path) -> Iterator[None]:
+  """Re-raises errors of writing the file of --out as one sentence."""
   try:
     yield
   except OSError as error:
@@ -62,24 +63,24 @@ def writing(out: Path) -> Iterator[None]:
     ) from error
 
 
-def answer(
+def run_cli(
   name: str,
   work: Callable[[], int],
-  interrupted: str = "the same command goes on from the last checkpoint",
+  interrupted: str = "the same command continues from the last checkpoint",
 ) -> int:
-  """Returns the exit code of `work`, after telling a user's error as `name`'s."""
+  """Runs `work` and returns its exit code; prints a user's error as `name`'s."""
   try:
-    return piped(work)
+    return ignore_broken_pipe(work)
   except UserError as error:
     print(f"{name}: {error}", file=sys.stderr)
-    return 1
+    return error.exit_code
   except KeyboardInterrupt:
     print(f"{name}: interrupted; {interrupted}.", file=sys.stderr)
     return 130
 
 
-def each(name: str, wanted: Iterable[str], work: Callable[[str], None]) -> int:
-  """Returns 1 where `work` met a user's error, told as `name`'s; all are tried."""
+def run_each(name: str, wanted: Iterable[str], work: Callable[[str], None]) -> int:
+  """Runs `work` on all that is `wanted`; returns 1 if one of them failed."""
   code = 0
   for one in wanted:
     try:
@@ -90,16 +91,16 @@ def each(name: str, wanted: Iterable[str], work: Callable[[str], None]) -> int:
   return code
 
 
-def piped(work: Callable[[], int]) -> int:
-  """Returns the exit code of `work`, whose output may go to a reader that leaves.
+def ignore_broken_pipe(work: Callable[[], int]) -> int:
+  """Runs `work`, whose reader may close the pipe, and returns its exit code.
 
-  So do `head` and a pager that is quit: no fault of ours, and no traceback.
+  `head` does so, and a pager that is quit: that is not an error.
   """
   try:
     code = work()
     sys.stdout.flush()
   except BrokenPipeError:
-    # What is left to be written at the very end goes nowhere, in place of the pipe.
+    # What is still buffered is discarded: it cannot go to the pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141  # what a shell calls the end by a closed pipe
   return code

@@ -1,5 +1,6 @@
-"""How long a run takes, by activity, over all its starts."""
+"""Measures how long a run takes, by activity, over all its starts."""
 
+import datetime
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,13 +28,13 @@ class Stopwatch:
       self._seconds[activity] += self._latest
 
   def count(self, steps: int) -> None:
-    """Takes the activity that has just ended for a chunk of so many seed-steps."""
+    """Counts the activity that has just ended as a chunk of `steps` seed-steps."""
     self._chunks.append((steps, self._latest))
     if self._first_chunk is None:
       self._first_chunk = time.perf_counter() - self._started
 
-  def go_on_from(self, spent: Mapping[str, Any]) -> None:
-    """Counts what an earlier start had `spent` up to its last checkpoint."""
+  def resume_from(self, spent: Mapping[str, Any]) -> None:
+    """Adds the time that earlier starts `spent` up to the last checkpoint."""
     self._earlier += spent.get("wall_time", 0.0)
     for activity, seconds in spent.get("seconds", {}).items():
       self._seconds[activity] = self._seconds.get(activity, 0.0) + seconds
@@ -44,11 +45,12 @@ class Stopwatch:
     return {"wall_time": wall_time, "seconds": dict(self._seconds)}
 
   def summary(self) -> dict[str, Any]:
-    """Returns what was spent, and the speed of this start."""
+    """Returns what was spent, the speed of this start, and when it ended (UTC)."""
     warm = self._chunks[1:]  # the first one compiles
     steps = sum(steps for steps, _ in warm)
     seconds = sum(seconds for _, seconds in warm)
     return self.spent() | {
       "steps_per_second": steps / seconds if seconds else None,
       "seconds_to_first_chunk": self._first_chunk,
+      "finished": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }

@@ -1,4 +1,4 @@
-"""A run's folder: who may write to it, and the records that a restart builds on."""
+"""Locks a run's folder and keeps the records that a restart continues from."""
 
 import json
 import time
@@ -9,27 +9,20 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from ebmjax import effects
-from ebmjax.config import PLACES, default, flat_keys
+from ebmjax.config.identity import obstacles
 from ebmjax.errors import BusyError, WorkdirError
-from ebmjax.runtime import atomic, finished, locks, records
+from ebmjax.runtime import atomic, locks, records
 from ebmjax.runtime.records import Record
-
-# What may change between starts. Where the data and the weights lie: their digests are
-# compared instead. Which devices there are: they change no result, but for the rounding
-# of sums where a batch is split, or seeds run side by side (vmap).
-_FREE_KEYS = {*PLACES, "runner.devices", "runner.batch_devices"}
-_DEFAULTS = flat_keys(ConfigDict(json.loads(json.dumps(default().to_dict()))))
-
+from ebmjax.runtime.results import is_valid
 
 WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
-_ANEW = "remove the workdir and start the run anew"
-_AGAIN = "remove this file, and the run's command goes on from the last checkpoint"
+_RESTART = "remove the workdir and start the run again"
+_AGAIN = "remove this file, and the run's command continues from the last checkpoint"
 _TWICE = "remove this file, for results.json holds the configuration, too"
 
 
 class Workdir:
-  """A locked run folder; use as a context manager."""
+  """Locks and reads a run's folder; use as a context manager to lock it."""
 
   def __init__(self, path: Path) -> None:
     self.path = path
@@ -46,7 +39,7 @@ class Workdir:
         "with --workdir."
       ) from error
     try:
-      if not locks.take(self._lock, self.path, "choose another with --workdir"):
+      if not locks.try_lock(self._lock, self.path, "choose another with --workdir"):
         raise BusyError(
           f"another process is running in {self.path}; wait for it, or choose another "
           "folder with --workdir."
@@ -54,13 +47,15 @@ class Workdir:
     except WorkdirError:
       self._lock.close()
       raise
+    for folder in (self.path, self._evaluations, self.path / "plots"):
+      atomic.remove_partial(folder)
     return self
 
   def __exit__(self, *exception: object) -> None:
     self._lock.close()
 
   def sign(self) -> str:
-    """Returns a word that is new in the folder's lock file, for other hosts to see."""
+    """Writes a new word to the folder's lock file, for other hosts to see."""
     word = uuid.uuid4().hex
     (self.path / ".lock").write_text(word)
     return word
@@ -78,25 +73,18 @@ class Workdir:
     return False
 
   def claim(self, config: ConfigDict) -> None:
-    """Refuses where the folder holds another configuration's run.
+    """Refuses a folder that holds another configuration's run.
 
     A key that a later version brought counts as its default: what went before is that.
-    One that nothing reads may have any value then.
     """
     found = self._stored_config()
     if found is None:
       return
-    known = flat_keys(ConfigDict(found))
-    stored = _DEFAULTS | known
-    given = flat_keys(ConfigDict(json.loads(json.dumps(config.to_dict()))))
-    free = _FREE_KEYS | (effects.without_effect(config).keys() - known.keys())
-    for key in sorted((stored.keys() | given.keys()) - free):
-      if stored.get(key) != given.get(key):
-        raise WorkdirError(
-          f"{self.path} holds a run with config.{key}={stored.get(key)!r}, not "
-          f"{given.get(key)!r}; give the same configuration to continue it, or another "
-          "--workdir."
-        )
+    for key, stored, given in obstacles(found, config.to_dict()):
+      raise WorkdirError(
+        f"{self.path} holds a run with config.{key}={stored!r}, not {given!r}; give "
+        "the same configuration to continue it, or another --workdir."
+      )
 
   def _stored_config(self) -> dict[str, Any] | None:
     """Returns the configuration that the folder belongs to, None if it is a new one."""
@@ -107,14 +95,14 @@ class Workdir:
       stored: dict[str, Any] = results["config"]
       return stored
     if any(self._evaluations.glob("*.npz")):
-      raise WorkdirError(f"{path} is gone, which says what was run here; {_ANEW}.")
+      raise WorkdirError(f"{path} is gone, which says what was run here; {_RESTART}.")
     return None
 
   def _config_remedy(self) -> str:
     try:
-      return _ANEW if self.results() is None else _TWICE
+      return _RESTART if self.results() is None else _TWICE
     except WorkdirError:
-      return _ANEW
+      return _RESTART
 
   def settle(self, facts: dict[str, Any]) -> dict[str, Any]:
     """Returns the facts of the first start; refuses other data or weights than it had.
@@ -126,7 +114,7 @@ class Workdir:
       return facts
     first = _read_json(path)
     if not first.keys() >= {"data_digest", "data_source", "driver"}:
-      raise WorkdirError(f"{path} does not say what the run was made of; {_ANEW}.")
+      raise WorkdirError(f"{path} does not say what the run was made of; {_RESTART}.")
     if first["data_digest"] != facts["data_digest"]:
       raise WorkdirError(
         f"{self.path} holds a run on other data ({first['data_source']}), not on "
@@ -140,7 +128,7 @@ class Workdir:
     return first
 
   def begin(self, config: ConfigDict, facts: dict[str, Any]) -> None:
-    """Keeps what later starts must agree with, once the run is known to be possible.
+    """Writes what later starts must agree with, once the run is known to be possible.
 
     `facts` are the settled ones: those of the first start, with the commits of all.
     """
@@ -152,11 +140,11 @@ class Workdir:
   def results(
     self,
     remedy: str = _AGAIN,
-    whole: Callable[[Mapping[str, Any]], bool] = finished.is_whole,
+    whole: Callable[[Mapping[str, Any]], bool] = is_valid,
   ) -> dict[str, Any] | None:
-    """Returns the results of a finished run, or None; as `whole` as the reader needs.
+    """Returns the results of a finished run, or None; `whole` checks what readers need.
 
-    Who only looks for runs asks for no `remedy`: the file may be anybody's.
+    Who only searches for runs asks for no `remedy`: the file may be anybody's.
     """
     path = self.path / "results.json"
     if not path.exists():
@@ -167,7 +155,7 @@ class Workdir:
     return results
 
   def rewind(self, step: int) -> None:
-    """Drops every record of later steps: they will be made again, alike."""
+    """Drops every record of later steps: the same ones will be made again."""
     kept = [line for line in self.scalars() if line["step"] <= step]
     atomic.write(self._scalars, "".join(json.dumps(line) + "\n" for line in kept))
     for path in self._records():
@@ -187,7 +175,7 @@ class Workdir:
     return [point for line in lines if (point := records.scalar(line)) is not None]
 
   def add_evaluation(self, record: Record) -> None:
-    """Keeps an evaluation under its step, whole or not at all."""
+    """Writes an evaluation under its step, atomically."""
     records.write(self._evaluation(record.step), record)
 
   def evaluations(self) -> list[Record]:
@@ -195,7 +183,7 @@ class Workdir:
     return [records.read(path) for path in self._records()]
 
   def require_evaluations(self, steps: Iterable[int]) -> None:
-    """Refuses where the evaluation of one of these steps is missing or damaged."""
+    """Refuses a folder in which the evaluation of one of these steps is missing."""
     for step in steps:
       path = self._evaluation(step)
       if not path.exists():
@@ -218,11 +206,11 @@ class Workdir:
 
 
 def write_json(path: Path, content: Any) -> None:
-  """Writes JSON to a file, whole or not at all."""
+  """Writes JSON to a file, atomically."""
   atomic.write(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
-def _read_json(path: Path, remedy: str = _ANEW) -> dict[str, Any]:
+def _read_json(path: Path, remedy: str = _RESTART) -> dict[str, Any]:
   try:
     content = json.loads(path.read_text())
   except (OSError, ValueError) as error:

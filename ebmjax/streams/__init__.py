@@ -37,10 +37,3 @@ __all__ = [
   "task_ends",
   "task_weights",
 ]
-
-STREAMS = ("split", "permuted")
-# joint: no stream at all, every task's images at once from the start.
-SETTINGS = ("boundary_aware", "boundary_free", "joint")
-SCENARIOS = ("class", "domain", "task")
-CLASS_ORDERS = ("fixed", "random")
-FIRST_PERMUTATIONS = ("released", "identity", "random")

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ebmjax.types import unchanged
+
 _MARGIN = 4
 
 
@@ -30,13 +32,8 @@ def crop_and_flip(key: Array, x: Array, *, padding: str = "constant") -> Array:
   return jnp.where(flip, cropped[:, :, ::-1], cropped)
 
 
-def _as_it_is(key: Array, x: Array) -> Array:
-  del key
-  return x
-
-
 AUGMENTATIONS: dict[str, Callable[[Array, Array], Array]] = {
-  "none": _as_it_is,
+  "none": unchanged,
   "crop_and_flip": crop_and_flip,
   "mirror_crop_and_flip": partial(crop_and_flip, padding="symmetric"),
 }

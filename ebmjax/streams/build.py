@@ -10,7 +10,7 @@ from ebmjax.streams.schedules import (
   check_batch,
   joint_schedule,
 )
-from ebmjax.streams.tasks import TaskSet, make_tasks
+from ebmjax.streams.tasks import TaskSet, class_groups, make_tasks
 
 
 class Stream(NamedTuple):
@@ -26,10 +26,20 @@ class Stream(NamedTuple):
   test_rows: np.ndarray  # [T, M'] int32, all test rows of a task; -1 is padding
 
 
-def build(spec: Any, train_y: np.ndarray, test_y: np.ndarray, *, seed: int) -> Stream:
-  """Returns the stream of `seed`; train_y [N] and test_y [M] are raw classes."""
+def build(
+  spec: Any,
+  train_y: np.ndarray,
+  test_y: np.ndarray,
+  *,
+  seed: int,
+  shape: tuple[int, ...] = (28, 28),
+) -> Stream:
+  """Returns the stream of `seed`; train_y [N] and test_y [M] are raw classes.
+
+  `shape` is that of an image or row, which permuted tasks need.
+  """
   num_raw = int(train_y.max()) + 1
-  tasks = make_tasks(spec, num_raw=num_raw, seed=seed)
+  tasks = make_tasks(spec, num_raw=num_raw, seed=seed, shape=shape)
   train_rows = _rows_of_tasks(tasks, train_y)
   iterations = _iterations(spec, np.bincount(train_y))
   positions, task_of_row = _SCHEDULES[spec.setting](
@@ -94,8 +104,10 @@ def _iterations(spec: Any, class_sizes: np.ndarray) -> int:
   """
   if spec.setting != "boundary_free":
     return int(spec.iterations)
-  parts = 1 if spec.name == "permuted" else spec.tasks
-  smallest = int(class_sizes.reshape(parts, -1).sum(axis=1).min())
+  smallest = int(class_sizes.sum())
+  if spec.name != "permuted":
+    groups = class_groups(spec, len(class_sizes))
+    smallest = min(int(class_sizes[group].sum()) for group in groups)
   check_batch(smallest, spec.batch_size)
   return int(spec.epochs_per_task * (smallest // spec.batch_size))
 

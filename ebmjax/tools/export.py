@@ -1,9 +1,9 @@
-"""Writes the trunk of a finished run: python -m ebmjax.tools.export RUN FILE.npz [SEED]
+"""Writes the trunk of a finished run to a file.
 
-RUN is the workdir of an experiment whose network has a trunk of its own, such as
-configs/pretrain_cifar10.py; SEED is one of its seeds (default: the first).
+The run's network must have a trunk of its own, as that of configs/pretrain_cifar10.py.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,16 +12,14 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax.config import default, flat_keys
-from ebmjax.config.identity import nested
+from ebmjax import data, networks
+from ebmjax.config.upgrade import upgrade
 from ebmjax.config.validation import resolve
-from ebmjax.data import DATASETS
 from ebmjax.errors import ConfigError, WorkdirError
-from ebmjax.networks import caches_features
-from ebmjax.networks.cifar100 import save_trunk
-from ebmjax.runtime import scan
+from ebmjax.networks.cifar100 import trunk_file
+from ebmjax.runtime import atomic, scan
 from ebmjax.runtime.checkpoints import Checkpoints
-from ebmjax.runtime.terminal import answer
+from ebmjax.runtime.terminal import Parser, path_arg, run_cli
 from ebmjax.runtime.trainer import make_learner
 from ebmjax.runtime.workdir import Workdir
 
@@ -36,14 +34,14 @@ class _Run(NamedTuple):
 
 
 def export(run: Path, out: Path, seed: int | None = None) -> int:
-  """Returns the step whose trunk was written to `out`."""
+  """Writes the last trunk of a run to `out` and returns its step."""
   if out.suffix != ".npz":
     raise ConfigError(f"{out} is to hold arrays; give it a name that ends in .npz.")
   found = _read(run)
   if seed is not None and seed not in found.seeds:
     raise WorkdirError(f"{run} has no seed {seed}; its seeds are {found.seeds}.")
-  network = found.config.network
-  if network.trunk != "conv5" or caches_features(network):
+  network = networks.find(found.config.network.name)
+  if not network.compute_features or network.caches_features(found.config.network):
     raise WorkdirError(
       f"the network of {run} has no trunk of its own; use configs/pretrain_cifar10.py."
     )
@@ -51,7 +49,7 @@ def export(run: Path, out: Path, seed: int | None = None) -> int:
   index = 0 if seed is None else found.seeds.index(seed)
   trunk = jax.tree.map(lambda leaf: leaf[index], _trunk(states))
   try:
-    save_trunk(out, trunk)
+    atomic.write(out, trunk_file(trunk))
   except OSError as error:
     raise WorkdirError(
       f"{out} cannot be written ({error.strerror}); give another file."
@@ -67,9 +65,8 @@ def _read(run: Path) -> _Run:
       f"{run} holds no finished run; give the --workdir of a run that has ended."
     )
   try:
-    keys = flat_keys(default()) | flat_keys(ConfigDict(results["config"]))
-    config = resolve(ConfigDict(nested(keys)))
-    shape = DATASETS[config.data.name].image_shape
+    config = resolve(ConfigDict(upgrade(results["config"])))
+    shape = data.find(config.data.name).image_shape
     return _Run(config, shape, list(results["seeds"]), len(results["class_names"]))
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise WorkdirError(
@@ -97,7 +94,7 @@ def _last_states(found: _Run, run: Path) -> tuple[int, Any]:
 
 def _no_checkpoints(run: Path) -> WorkdirError:
   return WorkdirError(
-    f"{run} has no checkpoints; put them back, or run it anew in another --workdir."
+    f"{run} has no checkpoints; put them back, or run it again in another --workdir."
   )
 
 
@@ -108,19 +105,26 @@ def _trunk(states: Any) -> dict[str, Any]:
   return {"params": params, "batch_stats": fixed["batch_stats"]}
 
 
-def main(argv: list[str]) -> int:
-  """Returns the exit code of the command line `argv`."""
-  if len(argv) not in (3, 4) or not all(word.isdecimal() for word in argv[3:]):
-    print((__doc__ or "").strip(), file=sys.stderr)
-    return 2
+def main(arguments: list[str]) -> int:
+  """Writes the trunk that the command line names and returns the exit code."""
 
   def work() -> int:
-    step = export(Path(argv[1]), Path(argv[2]), int(argv[3]) if argv[3:] else None)
-    print(f"The trunk after {step} steps is in {argv[2]}.")
+    given = _parser().parse_args(arguments)
+    step = export(given.run, given.out, given.seed)
+    print(f"The trunk after {step} steps is in {given.out}.")
     return 0
 
-  return answer("ebmjax", work, "the same command writes the file anew")
+  return run_cli("ebmjax", work, "the same command writes the file again")
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = Parser("ebmjax export", description=__doc__)
+  add = parser.add_argument
+  add("run", metavar="RUN", type=path_arg, help="the workdir of a finished run")
+  add("out", metavar="FILE.npz", type=path_arg, help="the file to write")
+  add("seed", metavar="SEED", type=int, nargs="?", help="one of its seeds (the first)")
+  return parser
 
 
 if __name__ == "__main__":
-  sys.exit(main(sys.argv))
+  sys.exit(main(sys.argv[1:]))

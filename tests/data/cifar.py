@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ebmjax.data import cifar
+from ebmjax.data import cifar_files
 from ebmjax.data.arrays import Pins, content_sha256, rows_sha256
-from ebmjax.data.registry import DATASETS, DatasetInfo, Download
+from ebmjax.data.registry import DATASETS
+from ebmjax.data.spec import DatasetSpec, Download
 
 FORMS = {
-  "cifar10": cifar.CIFAR10._replace(per_train=4, per_test=6),
-  "cifar100": cifar.CIFAR100._replace(per_train=20, per_test=6),
+  "cifar10": cifar_files.CIFAR10._replace(per_train=4, per_test=6),
+  "cifar100": cifar_files.CIFAR100._replace(per_train=20, per_test=6),
 }
 NAMES = tuple(FORMS)
 STYLES = ("python2", "protocol2", "protocol4")  # of pickles
@@ -26,8 +27,8 @@ STYLES = ("python2", "protocol2", "protocol4")  # of pickles
 class TinyCifar(NamedTuple):
   """20 training and 6 test images that stand for an official set during a test."""
 
-  info: DatasetInfo
-  form: cifar.Form
+  info: DatasetSpec
+  form: cifar_files.Form
   arrays: dict[str, np.ndarray]  # the fields of a Dataset
   coarse: dict[str, np.ndarray]  # "train" and "test": labels that nobody reads
 
@@ -93,7 +94,7 @@ def make_cifar(name: str, url: str = "http://127.0.0.1/") -> TinyCifar:
     test=make_pins(arrays["test_x"], arrays["test_y"], row.test),
     url=url,
     downloads=dict.fromkeys(row.downloads, download),
-    layouts=cifar.layouts(form),
+    layouts=cifar_files.layouts(form),
   )
   return tiny._replace(info=info)
 

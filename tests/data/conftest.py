@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from ebmjax.data.arrays import Pins, content_sha256, idx_header, rows_sha256
-from ebmjax.data.registry import DATASETS, DatasetInfo, Download
+from ebmjax.data.registry import DATASETS
+from ebmjax.data.spec import DatasetSpec, Download
 
 FILES = {
   "train-images-idx3-ubyte": "train_x",
@@ -35,7 +36,7 @@ def make_arrays(num_train: int, num_test: int, seed: int = 0) -> dict[str, np.nd
   }
 
 
-def make_info(arrays: dict[str, np.ndarray], url: str) -> DatasetInfo:
+def make_info(arrays: dict[str, np.ndarray], url: str) -> DatasetSpec:
   """Returns a row for which these arrays, packed by `pack`, are the official set."""
   packed = pack(arrays)
   pins = [
@@ -130,7 +131,7 @@ class Tiny:
   """A small set that stands for the official MNIST during a test."""
 
   arrays: dict[str, np.ndarray]
-  info: DatasetInfo
+  info: DatasetSpec
   server: Server
 
   def write_idx(self, folder: Path, suffix: str = ".gz", dot: bool = False) -> Path:
@@ -192,7 +193,7 @@ def sentence() -> Callable[[Any], str]:
     text = str(caught.value)
     assert "\n" not in text
     assert text.endswith(".")
-    assert ": " in text, "a remedy follows a colon"
+    assert ": " in text or "; " in text, "a remedy follows a colon or semicolon"
     return text
 
   return text_of

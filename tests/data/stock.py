@@ -14,8 +14,13 @@ def prepare_stock(
   file_format: str,
   name: str = "mnist",
   num_classes: int = 10,
+  names: list[str] | None = None,
+  feature: str = "image",
 ) -> None:
-  """Prepares version 3.0.1 of a set under the name that TFDS has for it."""
+  """Prepares version 3.0.1 of a set under the name that TFDS has for it.
+
+  `names` are those of the classes, and `feature` is that of the images.
+  """
   with tfds_prepare.quiet_tfds() as tfds:
     from PIL import Image
 
@@ -23,14 +28,15 @@ def prepare_stock(
 
     def describe(self: Any) -> Any:
       image = tfds.features.Image(shape=(side, side, *(channels or [1])))
-      label = tfds.features.ClassLabel(num_classes=num_classes)
-      features = tfds.features.FeaturesDict({"image": image, "label": label})
+      count = None if names else num_classes
+      label = tfds.features.ClassLabel(num_classes=count, names=names)
+      features = tfds.features.FeaturesDict({feature: image, "label": label})
       return tfds.core.DatasetInfo(builder=self, features=features)
 
     def examples(split: str) -> Any:
       pairs = zip(arrays[f"{split}_x"], arrays[f"{split}_y"], strict=True)
       for i, (x, y) in enumerate(pairs):
-        yield i, {"image": Image.fromarray(x), "label": int(y)}
+        yield i, {feature: Image.fromarray(x), "label": int(y)}
 
     members = {
       "__module__": __name__,

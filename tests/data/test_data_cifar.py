@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ebmjax import data
+from ebmjax.data import cifar_files
 from ebmjax.errors import DataError
 from tests.data.cifar import NAMES, STYLES, TinyCifar, make_cifar, pack_tar, write
 
@@ -196,14 +197,14 @@ def test_invalid_values_of_a_pickle(changes, problem, sentence):
   tiny = make_cifar("cifar10")
   content = tiny.python("protocol2", **changes)[tiny.form.test]
   with pytest.raises(DataError) as caught:
-    data.registry.cifar.parse_python(tiny.form, content, "batch", 6)
+    cifar_files.parse_python(tiny.form, content, "batch", 6)
   assert problem in sentence(caught)
 
 
 def test_missing_values_of_a_pickle(sentence):
   content = make_cifar("cifar10").python()["test_batch"]
   with pytest.raises(DataError) as caught:
-    data.registry.cifar.parse_python(data.registry.cifar.CIFAR100, content, "test", 6)
+    cifar_files.parse_python(cifar_files.CIFAR100, content, "test", 6)
   assert "test lacks coarse_labels, fine_labels:" in sentence(caught)
 
 

@@ -82,4 +82,4 @@ def test_stock_set_is_read(served, server, config, tmp_path: Path, name):
 def test_nothing_is_embedded(config, name, sentence):
   with pytest.raises(DataError) as caught:
     data.load(config("embedded", name=name))
-  assert "has only mnist" in sentence(caught)
+  assert "is not available from config.data.source=embedded" in sentence(caught)

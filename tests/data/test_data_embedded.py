@@ -41,7 +41,7 @@ def test_the_first_400_of_each_class_are_for_training(config):
 def test_no_other_set_is_embedded(config, sentence):
   with pytest.raises(DataError) as caught:
     data.load(config("embedded", name="fashion_mnist"))
-  assert "has only mnist" in sentence(caught)
+  assert "is not available from config.data.source=embedded" in sentence(caught)
 
 
 def test_require_full_refuses_it(config, sentence):

@@ -23,6 +23,7 @@ def test_reads_official_idx_files(tiny, config, tmp_path: Path, suffix, dot):
   tiny.assert_holds(dataset)
   assert dataset.full
   assert dataset.num_classes == 10
+  assert dataset.class_names == tuple("0123456789")
   assert dataset.source == "mnist, full, official idx files"
 
 
@@ -150,7 +151,7 @@ def test_invalid_content(tiny, config, tmp_path: Path, changes, problem, sentenc
     ({"x_train": np.zeros((70, 28, 28))}, "[x_train] must hold images of type uint8"),
     ({"y_train": np.zeros(70)}, "[y_train] must hold one integer per image"),
     ({"y_train": np.full(70, -1)}, "holds labels from -1 to -1"),
-    ({"y_test": np.array([{}] * 30)}, "damaged npz"),  # pickled objects
+    ({"y_test": np.array([{}] * 30)}, "never unpickled"),
   ],
 )
 def test_invalid_npz(tiny, config, tmp_path: Path, changes, problem, sentence):

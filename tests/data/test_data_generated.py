@@ -55,6 +55,7 @@ def test_a_stored_set_is_memorised(tiny, config, tmp_path: Path):
   np.testing.assert_array_equal(dataset.test_y, dataset.train_y)
   right = np.mean(dataset.train_y == tiny.arrays["train_y"])
   assert right < 0.3  # the images' own labels are gone
+  assert dataset.class_names == ()
   assert dataset.full
   assert dataset.source == (
     "mnist, full, official idx files, labels random, tested on the training images"

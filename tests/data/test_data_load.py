@@ -10,7 +10,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from ebmjax import data
-from ebmjax.errors import DataError
+from ebmjax.errors import ConfigError, DataError
 from ebmjax.types import Dataset
 
 
@@ -29,16 +29,20 @@ def offline(tiny, monkeypatch):
 def embedded(monkeypatch) -> Dataset:
   """Makes a stand-in the embedded set, whose checks are not tested here."""
   x, y = np.zeros((3000, 28, 28), np.uint8), np.arange(3000, dtype=np.int32) % 10
-  stand_in = Dataset("mnist", "embedded", False, x, y, x[:2000], y[:2000], 10)
-  monkeypatch.setattr(data.embedded, "load", lambda info: stand_in)
+  spec = data.DATASETS["mnist"]
+  arrays = (x, y, x[:2000], y[:2000])
+  stand_in = Dataset("mnist", "embedded", False, *arrays, 10, spec.class_names)
+  changed = spec._replace(embedded=lambda spec: stand_in)
+  monkeypatch.setitem(data.DATASETS, "mnist", changed)
   return stand_in
 
 
-def test_the_home_of_nobody_is_told(config):
+@pytest.mark.parametrize("name", ["mnist", "own"])
+def test_the_home_of_nobody_is_told(config, name):
   with pytest.raises(
     DataError, match=r"the home of an unknown user: set config\.data\.dir"
   ):
-    data.load(config("files", "~no_such_user/x"))
+    data.load(config("files", "~no_such_user/x", name=name))
 
 
 def test_names_for_the_validator():
@@ -46,7 +50,7 @@ def test_names_for_the_validator():
   assert {"mnist", "fashion_mnist", "cifar10", "cifar100"} <= set(data.DATASETS)
 
 
-STORED = [name for name, info in data.DATASETS.items() if not info.generated]
+STORED = [name for name, info in data.DATASETS.items() if not info.load]
 
 
 @pytest.mark.parametrize("name", STORED)
@@ -95,15 +99,19 @@ def test_facts_of_the_registry(name, shape, num_classes, sizes, mean, std):
   assert (info.mean, info.std) == (mean, std)
 
 
-@pytest.mark.parametrize("change", [{"name": "nist"}, {"source": "web"}])
-def test_unknown_names(config, change, sentence):
+@pytest.mark.parametrize(
+  ("change", "error", "told"),
+  [
+    ({"name": "nist"}, ConfigError, "'nist' is unknown; did you mean 'mnist'?"),
+    ({"source": "web"}, DataError, "config.data.source must be one of auto"),
+  ],
+)
+def test_unknown_names(config, change, error, told, sentence):
   values = config("embedded")
   vars(values).update(change)
-  with pytest.raises(DataError) as caught:
+  with pytest.raises(error) as caught:
     data.load(values)
-  text = sentence(caught)
-  assert "must be one of" in text
-  assert repr(next(iter(change.values()))) in text
+  assert told in sentence(caught)
 
 
 def test_config_dict_without_download(embedded):

@@ -127,7 +127,7 @@ def test_without_what_tfds_writes_and_reads_with(
       data.load(config("tfds", tmp_path))
   assert "No module named 'array_record'" in sentence(caught)
   tiny.assert_holds(data.load(config("tfds", tmp_path)))
-  monkeypatch.setattr(tfds_source, "_read_columns", lacks)
+  monkeypatch.setattr(tfds_source, "read_columns", lacks)
   with pytest.raises(DataError) as unread:
     data.load(config("tfds", tmp_path))
   assert sentence(unread).endswith("'array_record'): pip install array_record.")

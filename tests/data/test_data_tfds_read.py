@@ -69,14 +69,14 @@ def test_exchanged_splits_are_noticed(folder, config, tiny, tmp_path, monkeypatc
 
 
 def test_lost_order_is_noticed(folder, config, tmp_path, monkeypatch, sentence):
-  read_columns = data.tfds_source._read_columns
+  read_columns = data.tfds_source.read_columns
 
   def with_one_index_twice(*args):
     columns = read_columns(*args)
     columns["index"][3] = columns["index"][4]
     return columns
 
-  monkeypatch.setattr(data.tfds_source, "_read_columns", with_one_index_twice)
+  monkeypatch.setattr(data.tfds_source, "read_columns", with_one_index_twice)
   with pytest.raises(DataError) as caught:
     data.load(config("tfds", tmp_path))
   assert "has lost the official order" in sentence(caught)

@@ -85,6 +85,7 @@ class Reader(HTMLParser):
     self.texts: list[str] = []
     self._open: list[str] = []
     self._ids: set[str] = set()
+    self._used: set[str] = set()
     self.feed(page)
     self.close()
     self.faults += [f"<{tag}> is never closed" for tag in self._open]
@@ -118,16 +119,20 @@ class Reader(HTMLParser):
       self.texts.append(data)
 
   def _check_attribute(self, tag: str, name: str, value: str) -> None:
-    if name in LOADS and not value.startswith("data:image/png;base64,"):
+    local = value.replace("url(#", "")  # of a part of the same page
+    if name in LOADS and not value.startswith(("data:image/png;base64,", "#")):
       self.faults.append(f"<{tag}> loads {value}")
-    if name.startswith("on") or "url(" in value or "javascript:" in value:
+    if name.startswith("on") or "url(" in local or "javascript:" in value:
       self.faults.append(f"<{tag} {name}={value}>")
+    if name == "xlink:href" or "url(#" in value:
+      self._used |= set(re.findall(r"#([^)]+)", value))
     if name == "id":
       if value in self._ids:
         self.faults.append(f"id {value} repeats")
       self._ids.add(value)
 
   def _check_parts(self) -> None:
+    self.faults += [f"there is no id {name}" for name in self._used - self._ids]
     for tag in ("script", "link", "iframe", "object", "embed"):
       if self.tags[tag]:
         self.faults.append(f"there is a <{tag}>")

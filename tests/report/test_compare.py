@@ -2,14 +2,20 @@
 
 import csv
 import json
-import re
 
 import numpy as np
 import pytest
 
-from ebmjax.report import compare, compare_page, plots, significance, stored
+from ebmjax.report import (
+  compare,
+  compare_files,
+  compare_page,
+  compare_plots,
+  plots,
+  significance,
+  stored,
+)
 from ebmjax.report.__main__ import main
-from ebmjax.report.charts import Dots, dot_chart
 from tests.report.pages import FACTS, Reader, store
 
 
@@ -59,8 +65,8 @@ def test_where_there_is_nothing_to_test():
   assert significance.compare({0: 5.0, 1: 6.0}, {3: 3.0}).test == "one seed: no test"
   same = significance.compare({0: 5.0, 1: 6.0}, {1: 5.0, 0: 4.0})
   assert same == (1.0, None, None, None, "the same in every seed: no test")
-  assert significance.told(3e-5) == "p < 0.0001"
-  assert significance.told(0.04931) == "p = 0.0493"
+  assert significance.p_text(3e-5) == "p < 0.0001"
+  assert significance.p_text(0.04931) == "p = 0.0493"
 
 
 def test_the_command_compares_runs(runs, tmp_path, capsys):
@@ -68,11 +74,12 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
   assert main([*map(str, runs), f"--out={out}"]) == 0
   printed = capsys.readouterr().out
   means = [stored.read(run).results["average_accuracy"]["mean"] for run in runs]
-  assert "ebm  finetune  ebm      split MNIST  boundary-aware" in printed
+  assert "ebm  3  finetune  ebm      split MNIST  boundary-aware" in printed
+  assert "network.name=sbc, objective=ce" in printed
   assert f"sbc less ebm: {means[1] - means[0]:+.2f} points, 95 % conf" in printed
   assert "(paired t-test, 3 seeds)." in printed
   assert f"one less ebm: {means[2] - means[0]:+.2f} points (one seed: no te" in printed
-  assert "not corrected for their number" not in printed  # there is one p-value
+  assert "holm" not in printed  # there is one p-value
   assert "Not like for like" not in printed
   widths = {len(line) for line in printed.splitlines() if line.startswith("---")}
   assert len(widths) == 1
@@ -80,39 +87,39 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
   assert [row["name"] for row in content["runs"]] == ["ebm", "sbc", "one"]
   with (tmp_path / "both.csv").open(newline="") as file:
     rows = list(csv.DictReader(file))
-  assert float(rows[1]["average_accuracy_mean"]) == means[1]
-  assert float(rows[1]["difference_mean"]) == pytest.approx(means[1] - means[0])
-  assert float(rows[1]["difference_p"]) == content["runs"][1]["difference"]["p"]
-  assert rows[0]["difference_p"] == rows[2]["difference_p"] == ""
+  assert float(rows[1]["metrics.average_accuracy.mean"]) == means[1]
+  assert float(rows[1]["difference.mean"]) == pytest.approx(means[1] - means[0])
+  assert float(rows[1]["difference.p"]) == content["runs"][1]["difference"]["p"]
+  assert rows[0]["difference.p"] == rows[2]["difference.p"] == ""
   reader = Reader(out.read_text("utf-8"))
   assert reader.faults == []
   assert reader.tags["svg"] == 2
-  for part in ("3 runs compared", "53.12 ± 0.04", "paired t-test, 3 seeds", "95 %"):
+  for part in (
+    *("3 runs compared", "53.12 ± 0.04", "paired t-test, 3 seeds", "95 %"),
+    "The highest average accuracy is that of ebm",
+    "network.name ebm sbc sbc",
+  ):
     assert part in reader.text
 
 
 def test_runs_are_told_apart_without_colours(runs):
   found = [stored.read(run) for run in [*runs, runs[0]]]
   rows = compare.rows(found)
+  charts = compare_plots.draw(found, rows)
+  lines = charts["curves"].figure.axes[0].get_lines()
+  assert len({line.get_marker() for line in lines}) == 4
   made = compare_page.render(found, rows, [])
   for number, row in enumerate(rows, start=1):
-    assert made.count(f"<span>{number}: {row['name']}</span>") == 2  # a key a figure
-  curves, dots = re.findall(r"<svg.*?</svg>", made, re.DOTALL)
-  for shown in ("1", "2", "3", "4"):
-    assert curves.count(f">{shown}</text>") == 1
-    assert dots.count(f">{shown}</text>") == 5 + 1  # a dot a task, and the task's name
+    assert made.count(f">{number}: {row['name']}</text>") == 2  # a legend per chart
 
 
-def test_dots_without_room_for_their_numbers_are_threaded():
-  series = [
-    Dots(np.linspace(90, 10, 50) + run, None, "red", str(run)) for run in (1, 2)
-  ]
-  series[0].y[7] = np.nan
-  made = dot_chart(series, alt="a", y_title="b")
-  threads = re.findall(r'class="thread" points="([^"]+)"', made)
-  assert [len(points.split()) for points in threads] == [49, 50]
-  ends = re.findall(r'<text x="463"[^>]*>(.*?)</text>', made)
-  assert ends == ["1", "2"]
+def test_the_curves_are_means_over_the_tasks_so_far(runs):
+  found = [stored.read(run) for run in runs]
+  charts = compare_plots.draw(found, compare.rows(found))
+  line = charts["curves"].figure.axes[0].get_lines()[1]
+  accuracy = found[1].history.evaluations.accuracy[1:]
+  wanted = 100 * np.nanmean(accuracy, axis=-1).mean(axis=1)
+  np.testing.assert_allclose(np.asarray(line.get_ydata(), float), wanted)
 
 
 def test_runs_that_are_not_like_for_like(tmp_path, make_history, make_config):
@@ -130,11 +137,11 @@ def test_runs_that_are_not_like_for_like(tmp_path, make_history, make_config):
   assert names == ["<script>x<script>/run", "b/run", "c (1)", "c (2)"]
   notes = compare.warnings(runs)
   assert notes == [
-    "Not like for like: the runs differ in their kind of tasks (split, permuted).",
-    "Not like for like: the runs differ in their number of tasks (5, 3).",
-    "Not like for like: the runs differ in their setting (boundary_aware, "
+    "Not like for like: the runs differ in stream.name (split, permuted).",
+    "Not like for like: the runs differ in stream.scenario (class, domain).",
+    "Not like for like: the runs differ in stream.setting (boundary_aware, "
     "boundary_free).",
-    "Not like for like: the runs differ in their scenario (class, domain).",
+    "Not like for like: the runs differ in stream.tasks (5, 3).",
     "Not the full data set: b/run; not comparable with the paper's.",
   ]
   rows = compare.rows(runs)
@@ -151,7 +158,7 @@ def test_other_images_are_told(tmp_path, make_history, make_config):
     store(tmp_path / "b", make_history(), make_config(), facts),
   ]
   notes = compare.warnings([stored.read(path) for path in paths])
-  assert notes == ["Not like for like: the images of the runs are not the same."]
+  assert notes[0] == "Not like for like: the images of the runs are not the same."
 
 
 def test_what_the_runs_are_scored_on_and_start_from_is_told(
@@ -166,17 +173,82 @@ def test_what_the_runs_are_scored_on_and_start_from_is_told(
     store(tmp_path / "c", make_history(), make_config()),  # its weights are not known
   ]
   assert compare.warnings([stored.read(path) for path in paths]) == [
-    "Not like for like: the runs differ in their images of a class held out to be "
-    "scored on (0, 500).",
-    "Not like for like: the runs differ in their number of tasks (5, 4).",
+    "Not like for like: the runs differ in data.validation (0, 500).",
+    "Not like for like: the runs differ in stream.tasks (5, 4).",
+    "Not like for like: the images of the runs are not the same.",
     "Not like for like: the runs start from different pre-trained weights.",
+    compare.NOT_RANKED,
   ]
 
 
-def test_p_values_are_many_from_the_second_on(runs):
-  rows = compare.rows([stored.read(run) for run in (*runs, runs[1])])
+def test_holm_s_correction():
+  # By hand: 3 * 0.01, then 2 * 0.03, and 0.04 not below the one before it.
+  assert significance.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+  assert significance.holm([0.6, 0.9]) == [1.0, 1.0]
+  assert significance.holm([]) == []
+
+
+def test_several_p_values_are_corrected(runs):
+  found = [stored.read(run) for run in (*runs, runs[1])]
+  rows = compare.rows(found)
+  ps = [row["difference"]["p"] for row in (rows[1], rows[3])]
+  corrected = [row["difference"]["p_holm"] for row in (rows[1], rows[3])]
+  assert ps[0] == ps[1] and corrected == pytest.approx([2 * p for p in ps])
   assert compare.several_tests(rows) and not compare.several_tests(rows[:3])
-  assert compare.MANY in compare.text(rows, []).replace("\n", " ")
+  text = compare_files.text(found, rows, [])
+  said = significance.p_text(corrected[0])
+  assert text.count(f"(holm {said})") == 2 and compare_files.HOLM in text
+  assert f"(holm {said})" in compare_page.render(found, rows, [])
+
+
+def test_the_keys_in_which_runs_differ_are_listed(tmp_path, make_history, make_config):
+  """Two runs of the same method are told apart; seeds and places do not count."""
+  slow, fast = make_config(), make_config()
+  slow |= {"optimiser": {"learning_rate": 0.5}, "seed": 0}
+  fast |= {"optimiser": {"learning_rate": 0.25}, "seed": 7}
+  found = [
+    stored.read(store(tmp_path / name, make_history(), config))
+    for name, config in (("slow", slow), ("fast", fast), ("again", slow))
+  ]
+  rows = compare.rows(found)
+  key = "optimiser.learning_rate"
+  assert [row["differing"] for row in rows] == [{key: 0.5}, {key: 0.25}, {key: 0.5}]
+  text = compare_files.text(found, rows, [])
+  lines = {line.split()[0]: line for line in reversed(text.splitlines())}
+  assert lines["slow"].endswith(f"{key}=0.5") and lines["again"].endswith(f"{key}=0.5")
+  assert lines["fast"].endswith(f"{key}=0.25")
+  page = Reader(compare_page.render(found, rows, []))
+  assert f"{key} 0.5 0.25 0.5" in page.text
+  assert f"differing.{key}" in compare_files.to_csv(rows).splitlines()[0]
+  alike = [found[0], found[2]]
+  page = Reader(compare_page.render(alike, compare.rows(alike), []))
+  assert "differ in no configuration key" in page.text
+
+
+@pytest.mark.parametrize("by", ["digest", "name", "validation"])
+def test_other_data_have_neither_a_p_value_nor_a_winner(
+  by, tmp_path, make_history, make_config
+):
+  config, facts = make_config(), FACTS
+  if by == "digest":
+    facts = FACTS | {"data_digest": "another"}
+  elif by == "name":
+    config = make_config(data="fashion_mnist")
+  else:
+    config["data"]["validation"] = 10
+  other = make_history()
+  other.evaluations.accuracy[:] *= np.array([[0.5], [0.6]])
+  found = [
+    stored.read(store(tmp_path / "a", make_history(), make_config())),
+    stored.read(store(tmp_path / "b", other, config, facts)),
+  ]
+  rows, notes = compare.rows(found), compare.warnings(found)
+  assert rows[1]["difference"]["p"] is None is rows[1]["difference"]["low"]
+  assert rows[1]["difference"]["test"] == compare.OTHER_DATA
+  assert any("have no p-value" in note for note in notes)
+  page = Reader(compare_page.render(found, rows, notes)).text
+  assert "highest average" not in page and "different data" in page
+  assert "p = " not in page + compare_files.text(found, rows, notes)
 
 
 def test_faults_are_told_in_a_sentence(runs, tmp_path, capsys):

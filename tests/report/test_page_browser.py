@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from ebmjax import config as configuration
-from ebmjax.report import page, plots
+from ebmjax.report import page
 from ebmjax.report.__main__ import main
 from tests.chromium import Chromium, find
 from tests.report.conftest import make_history
@@ -63,14 +63,12 @@ def pages(tmp_path_factory) -> dict[str, Path]:
   config.network.pretrained = "a/very/long/path/" * 8  # must not widen a phone's page
   command = {"command": "python -m ebmjax.main --config=" + "x" * 300}
   names = ("airplane", "automobile", *(f"class {i}" for i in range(8)))
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(plots, "draw", lambda history, scalars: {})
-    small = make_history(tasks=5, classes=10, runs=3, names=names)
-    store(folder / "small", small, config.to_dict(), FACTS | command)
-    config.stream.tasks = 50
-    large = make_history(tasks=50, classes=100, runs=2, per_task=1)
-    facts = FACTS | {"data_full": False}
-    store(folder / ("a_long_name_" * 6), large, config.to_dict(), facts)
+  small = make_history(tasks=5, classes=10, runs=3, names=names)
+  store(folder / "small", small, config.to_dict(), FACTS | command)
+  config.stream.tasks = 50
+  large = make_history(tasks=50, classes=100, runs=2, per_task=1)
+  facts = FACTS | {"data_full": False}
+  store(folder / ("a_long_name_" * 6), large, config.to_dict(), facts)
   runs = [folder / "small", folder / ("a_long_name_" * 6)]
   assert main([*map(str, runs), f"--out={folder / 'compare.html'}"]) == 0
   return {
@@ -80,7 +78,9 @@ def pages(tmp_path_factory) -> dict[str, Path]:
   }
 
 
-FIGURES = {"small": (6, 5), "large": (6, 6), "comparison": (2, 2)}
+# Heat maps and their bars of colours, and the bar of many tasks.
+IMAGES = {"small": 8, "large": 9, "comparison": 0}
+FIGURES = {"small": 6, "large": 6, "comparison": 2}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -93,10 +93,9 @@ def test_a_page_in_the_browser(name, size, scheme, browser, pages, tmp_path):
   assert browser.complaints == []
   assert found["width"] == size[0]
   assert found["scroll"] <= size[0]
-  figures, pictures = FIGURES[name]
-  assert (len(found["figures"]), len(found["pictures"])) == (figures, pictures)
-  assert len(found["images"]) == (4 if name == "large" else 0)
-  for width, height, right in found["figures"] + found["pictures"] + found["images"]:
+  assert len(found["figures"]) == len(found["pictures"]) == FIGURES[name]
+  assert len(found["images"]) == IMAGES[name]
+  for width, height, right in found["figures"] + found["pictures"]:
     assert width > 200 and height > 50 and right <= size[0]
   assert found["outside"] == []
   ink, ground, label = (luminance(found[key]) for key in ("ink", "ground", "label"))

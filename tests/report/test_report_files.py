@@ -10,7 +10,10 @@ import pytest
 from ebmjax.report import plots, write
 from ebmjax.runtime import atomic
 
-FIGURES = {"accuracy_per_task", "confusion", "predicted_labels", "energies", "loss"}
+FIGURES = {
+  *("accuracy_per_task", "accuracy_matrix", "predicted_labels"),
+  *("confusion", "energies", "loss"),
+}
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -32,9 +35,10 @@ def drawn(line: Any) -> np.ndarray:
   return np.asarray(line.get_xydata(), dtype=np.float64)
 
 
-def shown(figure: Any) -> np.ndarray:
-  """Returns the values of a figure's heat map, NaN where it is left empty."""
-  return np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
+def shown(chart: plots.Chart) -> np.ndarray:
+  """Returns the values of a chart's heat map, NaN where it is left empty."""
+  values: Any = chart.figure.axes[0].images[0].get_array()
+  return np.ma.filled(values, np.nan)
 
 
 def refuse(token: str) -> None:
@@ -46,10 +50,10 @@ def test_write_leaves_exactly_these_files(tmp_path, make_history, make_config):
   found = {
     str(path.relative_to(tmp_path / "run"))
     for path in (tmp_path / "run").rglob("*")
-    if path.is_file()
+    if path.is_file() and path.parent.name != "tensorboard"
   }
   images = {f"plots/{name}.png" for name in FIGURES}
-  tables = {"results.json", "accuracy_matrix.csv", "eval_results.csv"}
+  tables = {"results.json", "accuracy_matrix.csv", "eval_results.csv", "metrics.csv"}
   assert found == images | tables | {"report.html"}
   text = (tmp_path / "run" / "results.json").read_text("utf-8")
   assert json.loads(text, parse_constant=refuse) == results
@@ -87,10 +91,20 @@ def test_eval_csv_follows_avalanche(tmp_path, make_history, make_config):
   )
 
 
+def test_metrics_csv_has_a_row_per_seed(tmp_path, make_history, make_config):
+  results = write(tmp_path, make_history(), make_config(), {}, [])
+  rows = read_csv(tmp_path / "metrics.csv")
+  assert [row["seed"] for row in rows] == ["0", "1"]
+  assert list(rows[0]) == ["seed", *results["metrics"]]
+  for name in results["metrics"]:
+    wanted = [f"{value:.4f}" for value in results[name]["per_seed"]]
+    assert [row[name] for row in rows] == wanted
+
+
 def test_files_are_deterministic(tmp_path, make_history, make_config):
   for name in ("a", "b"):
     write(tmp_path / name, make_history(), make_config(), {}, scalars())
-  for path in (p for p in (tmp_path / "a").rglob("*") if p.is_file()):
+  for path in (p for p in (tmp_path / "a").rglob("*.*") if "tfevents" not in p.name):
     other = tmp_path / "b" / path.relative_to(tmp_path / "a")
     assert path.read_bytes() == other.read_bytes(), path.name
 
@@ -105,7 +119,7 @@ def test_results_come_last(tmp_path, make_history, make_config, monkeypatch):
 
   monkeypatch.setattr(atomic, "write", record)
   write(tmp_path, make_history(), make_config(), {}, scalars())
-  assert len(order) == len(FIGURES) + 4
+  assert len(order) == len(FIGURES) + 5
   assert order[-1] == "results.json" and order.count("results.json") == 1
 
 
@@ -129,12 +143,12 @@ def test_figures_of_every_size(size, make_history):
   history = make_history(**size)
   images = plots.draw(history, scalars(runs=size["runs"], points=900))
   assert set(images) == FIGURES
-  assert all(len(image) > 5000 for image in images.values())
+  assert all(len(plots.png(image)) > 5000 for image in images.values())
 
 
 def test_accuracy_figure_draws_means_over_seeds(make_history):
   history = make_history(tasks=3, runs=2, per_task=1)
-  axes = plots.accuracy_per_task(history).axes[0]
+  axes = plots.accuracy_per_task(history).figure.axes[0]
   lines = {line.get_label(): line for line in axes.get_lines()}
   accuracy = history.evaluations.accuracy[2:, :, 1].mean(axis=1)
   expected = np.stack([[2000, 3000], 100 * accuracy], axis=1)
@@ -155,17 +169,17 @@ def test_energies_are_means_over_seeds_and_empty_classes_left_out(make_history):
 
 def test_predicted_labels_has_a_row_for_each_task_end(make_history):
   history = make_history(tasks=3, classes=6, runs=2, per_task=2)
-  figure = plots.predicted_labels(history)
-  shares = shown(figure)
+  chart = plots.predicted_labels(history)
+  shares = shown(chart)
   assert shares.shape == (3, 6)
   np.testing.assert_allclose(shares.sum(axis=1), 100)
   assert (shares[0, 2:] == 0).all()
-  names = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+  names = [tick.get_text() for tick in chart.figure.axes[0].get_yticklabels()]
   assert names == ["task 1", "task 2", "task 3"]
 
 
 def test_long_loss_curves_are_averaged_in_bins():
   points = np.stack([np.arange(1600.0), np.tile([0.0, 2.0], 800)], axis=1)
-  curve = drawn(plots.loss({0: points}).axes[0].get_lines()[0])
+  curve = drawn(plots.loss({0: points}).figure.axes[0].get_lines()[0])
   assert curve.shape == (plots.MAX_POINTS, 2)
   np.testing.assert_allclose(curve[:, 1], 1.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ebmjax.report import History, summarise
+from ebmjax.report import METRICS, History, summarise
 from ebmjax.report.results import jsonable
 from ebmjax.types import Evaluation
 
@@ -49,12 +49,20 @@ def test_numbers_of_a_run(history, make_config):
   results = summarise(history, make_config(), {})
   assert results["per_seed"] == [70.0, 50.0]
   # two values 20 apart: sample deviation 20 / sqrt(2), SEM 10
-  assert results["average_accuracy"] == {"mean": 60.0, "sem": 10.0, "n": 2}
-  assert results["task_incremental_accuracy"] == {"mean": 90.0, "sem": 5.0, "n": 2}
-  assert results["forgetting"] == {"mean": 55.0, "sem": 5.0, "n": 2}
-  assert results["backward_transfer"] == {"mean": -55.0, "sem": 5.0, "n": 2}
-  # 0.55 - 0.45 and 0.60 - 0.55, from the untrained evaluation, not the middle one
-  assert results["forward_transfer"] == {"mean": 7.5, "sem": 2.5, "n": 2}
+  for name, mean, sem, per_seed in (
+    ("average_accuracy", 60.0, 10.0, [70.0, 50.0]),
+    ("average_incremental_accuracy", 72.5, 7.5, [80.0, 65.0]),
+    ("learning_accuracy", 87.5, 7.5, [95.0, 80.0]),
+    ("task_incremental_accuracy", 90.0, 5.0, [95.0, 85.0]),
+    ("forgetting", 55.0, 5.0, [50.0, 60.0]),
+    ("backward_transfer", -55.0, 5.0, [-50.0, -60.0]),
+    # 0.55 - 0.45 and 0.60 - 0.55, from the untrained evaluation, not the middle one
+    ("forward_transfer", 7.5, 2.5, [10.0, 5.0]),
+  ):
+    wanted = {"mean": mean, "sem": sem, "n": 2, "per_seed": per_seed}
+    assert results[name] == wanted, name
+  assert results["schema"] == 2
+  assert list(results["metrics"]) == [spec.name for spec in METRICS]
   assert results["accuracy_matrix"] == [
     [[90.0, None], [40.0, 100.0]],
     [[80.0, None], [20.0, 80.0]],

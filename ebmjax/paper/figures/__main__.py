@@ -6,22 +6,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ebmjax.config import choices_sentence
+from ebmjax.config.schema import choices_sentence
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.paper import figures
 from ebmjax.paper.figures import FIGURES
-from ebmjax.paper.figures.missing import folders_told, runs_of
+from ebmjax.paper.figures.missing import folders, runs_of
 from ebmjax.paper.figures.pooling import scan
-from ebmjax.runtime.terminal import Parser, answer, each, place
+from ebmjax.runtime.terminal import Parser, path_arg, run_cli, run_each
 
 
-def main(argv: Sequence[str]) -> int:
-  """Returns the exit code of the command line `argv`, the program's name included."""
+def main(arguments: Sequence[str]) -> int:
+  """Draws or lists what the command line asks for and returns the exit code."""
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
   logging.getLogger("ebmjax").setLevel(logging.INFO)
 
   def work() -> int:
-    given = _parser().parse_args(argv[1:])
+    given = _parser().parse_args(arguments)
     for name in given.names:
       if name not in FIGURES:
         raise ConfigError(
@@ -32,17 +32,17 @@ def main(argv: Sequence[str]) -> int:
     print(listing(given.runs, given.allow_partial))
     return 0
 
-  return answer("figures", work)
+  return run_cli("figures", work)
 
 
 def listing(root: Path, allow_partial: bool = False) -> str:
   """Returns a paragraph a figure: what it shows, and whether its runs are there."""
-  finished = scan(root)
+  entries = scan(root)
   parts = []
   for name, spec in FIGURES.items():
     try:
-      runs = runs_of(name, spec, root, finished, allow_partial)
-      state = f"can be drawn from {folders_told(runs)}"
+      runs = runs_of(name, spec, root, entries, allow_partial)
+      state = f"can be drawn from {folders(runs)}"
     except UserError as error:
       state = str(error)
     parts.append(f"{name}\n  {spec.title}\n  {state}")
@@ -57,7 +57,7 @@ def _draw(given: argparse.Namespace) -> int:
     paths = figures.draw(name, given.runs, given.out, allow_partial=partial)
     print(*paths, sep="\n")
 
-  return each("figures", given.names, draw)
+  return run_each("figures", given.names, draw)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,13 +76,13 @@ def _parser() -> argparse.ArgumentParser:
   add("names", nargs="*", metavar="NAME", help="the figures to draw")
   folder = "%(default)s"
   told = f"the folder under which the runs' workdirs lie ({folder})"
-  add("--runs", type=place, default=Path("runs"), metavar="DIR", help=told)
+  add("--runs", type=path_arg, default=Path("runs"), metavar="DIR", help=told)
   told = f"where NAME.svg, NAME.pdf and NAME.png are written ({folder})"
-  add("--out", type=place, default=Path("figures"), metavar="DIR", help=told)
+  add("--out", type=path_arg, default=Path("figures"), metavar="DIR", help=told)
   told = "takes runs on part of the data, too; the title says so"
   add("--allow_partial", action="store_true", help=told)
   return parser
 
 
 if __name__ == "__main__":
-  sys.exit(main(sys.argv))
+  sys.exit(main(sys.argv[1:]))

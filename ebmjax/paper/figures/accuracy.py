@@ -7,7 +7,7 @@ import numpy as np
 from ebmjax.paper.figures.panels import open_frame, panels
 from ebmjax.paper.figures.roles import mnist
 from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 from ebmjax.report.history import num_tasks, task_ends
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def over_training(runs: Runs) -> "Figure":
   names = list(TITLES)
   figure, (row,) = panels(1, len(names), 2.4, sharex=True, sharey=True)
   shown = [runs[f"{name}, permuted"][0] for name in names]
-  colours = drawing.task_colours(figure, row, num_tasks(shown[0].history))
+  colours = plotting.task_colours(figure, row, num_tasks(shown[0].history))
   for axes, name, run in zip(row, names, shown, strict=True):
     _tasks(axes, run, colours)
     axes.set_title(f"{TITLES[name]}\n{run.per_seed.mean():.1f} % at the end")
@@ -35,7 +35,7 @@ def over_training(runs: Runs) -> "Figure":
   return figure
 
 
-def _tasks(axes: "Axes", run: Run, colours: list[object]) -> None:
+def _tasks(axes: "Axes", run: Run, colours: list[str]) -> None:
   """Draws the tasks of a run; points are marked where there are none within tasks."""
   history = run.history
   ends = task_ends(history).values()
@@ -46,7 +46,7 @@ def _tasks(axes: "Axes", run: Run, colours: list[object]) -> None:
   marker = "o" if set(trained) <= set(ends) else ""
   accuracy = 100 * history.evaluations.accuracy  # [E, R, T]
   for task, colour in enumerate(colours):
-    drawing.mean_line(
+    plotting.mean_line(
       axes, steps, accuracy[:, :, task], color=colour, marker=marker, **LINE
     )
 

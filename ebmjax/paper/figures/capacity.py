@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ebmjax import metrics
+from ebmjax.paper.commands import PROBLEM
 from ebmjax.paper.figures.panels import COLOURS
-from ebmjax.paper.figures.roles import BASE, config_file
+from ebmjax.paper.figures.roles import config_file
 from ebmjax.paper.figures.spec import FigureSpec, Role, Runs
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
   from matplotlib.figure import Figure
 
 NETWORKS = ("ebm", "sbc")
-OBJECTIVES = {"ebm": "contrastive", "sbc": "ce"}
 MODELS = {"small": 512, "medium": 1024, "large": 4096}  # units of the hidden layer
 LINES = {"small": ("-", "o"), "medium": ("--", "s"), "large": (":", "^")}
 
@@ -42,7 +42,7 @@ def curves(
 
   A point has at least network, model, hidden, images, seeds and per_seed.
   """
-  figure, axes = drawing.new_figure(*size)
+  figure, axes = plotting.new_figure(*size)
   axes.set_xscale("log")
   for network in NETWORKS:
     for model in MODELS:
@@ -64,7 +64,7 @@ def curves(
 def from_runs(runs: Runs) -> "Figure":
   """Returns the curves of stored runs, as many as there are."""
   points = [
-    _point(name.split()[1], run.results["config"], run.history.seeds, run.per_seed)
+    _point(name.split()[1], run.config, run.history.seeds, run.per_seed)
     for name, found in runs.items()
     for run in found
   ]
@@ -76,7 +76,7 @@ def _point(
 ) -> dict[str, Any]:
   """Returns what of a point is drawn."""
   return {
-    "network": config["network"]["name"],
+    "network": config["network"]["name"].removesuffix("_capacity"),
     "model": model,
     "hidden": config["network"]["hidden"],
     "images": config["data"]["images"],
@@ -106,7 +106,7 @@ def _curve(
     linestyle=line,
     marker=marker,
     markersize=6,
-    # Open marks, so that the networks are told apart without colours too.
+    # Open marks, to distinguish the networks without colours too.
     markerfacecolor=colour if network == "ebm" else "white",
     label=f"{network.upper()} {model}, {mine[0]['hidden']:,} units",
   )
@@ -131,19 +131,15 @@ def _images_axis(axes: "Axes", sizes: list[int]) -> None:
 
 
 def _role(network: str, model: str) -> Role:
-  keys = BASE | {"data.name": "noise", "data.memorise": True, "stream.tasks": 1}
-  keys |= {"network.name": network, "network.hidden": MODELS[model]}
-  del keys["data.images"]
   variants = [name for name in (model, network) if name not in ("small", "ebm")]
   return Role(
     name=f"{network.upper()} {model}",
     says=f"the {model} {network.upper()} of the capacity study",
-    keys=keys | {"objective": OBJECTIVES[network]},
-    chosen=config_file("capacity", ",".join(variants)),
-    make=f"python -m launch.capacity --networks {network} --models {model}",
+    command=config_file("capacity", ",".join(variants)),
+    make=f"python -m ebmjax capacity --networks {network} --models {model}",
     folder="capacity",
     apart="data.images",
-    generated=True,
+    keys=(*PROBLEM, "objective", "network.hidden"),
   )
 
 

@@ -8,7 +8,7 @@ from ebmjax import metrics
 from ebmjax.paper.figures.panels import heat_map, panels
 from ebmjax.paper.figures.roles import mnist
 from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 from ebmjax.report.history import num_tasks
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def matrices(runs: Runs) -> "Figure":
       classes = len(shares)
       image = heat_map(axes, shares, 100, classes // num_tasks(run.history))
       if classes <= 12:
-        told = np.where(shares < 0.5, np.nan, shares)  # not the many zeros
-        drawing.annotate(axes, told, decimals=0, fontsize=6)
+        shown = np.where(shares < 0.5, np.nan, shares)  # not the many zeros
+        plotting.annotate(axes, shown, decimals=0, fontsize=6)
       axes.set_title(f"{name}, {stream} MNIST")
       axes.set_xlabel("predicted label")
       axes.set_ylabel("true class")

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ebmjax.config import choices_sentence
+from ebmjax.config.schema import choices_sentence
 from ebmjax.errors import UserError, WorkdirError
 from ebmjax.paper.figures.catalogue import FIGURES
-from ebmjax.paper.figures.missing import caption, folders_told, runs_of
+from ebmjax.paper.figures.missing import caption, folders, runs_of
 from ebmjax.paper.figures.panels import style
 from ebmjax.paper.figures.pooling import scan
-from ebmjax.paper.figures.spec import Finished, Runs
-from ebmjax.report import drawing
+from ebmjax.paper.figures.spec import Runs
+from ebmjax.paper.store import Entry
+from ebmjax.report import plotting
 from ebmjax.runtime import atomic
 
 if TYPE_CHECKING:
@@ -28,19 +29,19 @@ def draw(
   out_dir: str | Path,
   *,
   allow_partial: bool = False,
-  scores: Sequence[Finished] = (),
+  stored: Sequence[Entry] = (),
 ) -> list[Path]:
   """Returns the files NAME.svg, NAME.pdf and NAME.png of a figure of `FIGURES`.
 
   UserError where a run is missing; the sentence has the command that makes it. Runs on
   part of the data are only taken with `allow_partial`, and the figure's title says so.
-  `scores` are results whose runs are gone: a figure of final accuracies counts them in.
+  A figure of final accuracies is drawn from `stored` entries, too.
   """
   if name not in FIGURES:
     raise UserError(f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}")
   root, spec = Path(runs_root), FIGURES[name]
-  finished = [] if scores and not root.is_dir() else scan(root)
-  runs = runs_of(name, spec, root, finished, allow_partial, scores)
+  found = [] if stored and not root.is_dir() else scan(root)
+  runs = runs_of(name, spec, root, [*found, *stored], allow_partial)
   text = caption(spec, runs)
   with style():
     figure = spec.draw(runs)
@@ -48,16 +49,16 @@ def draw(
     content = rendered(figure, spec.title, text)
   paths = _write(Path(out_dir), name, content)
   _log.info("%s: %s", name, text)
-  _log.info("Drawn from %s.", folders_told(runs))
+  _log.info("Drawn from %s.", folders(runs))
   return paths
 
 
 def rendered(figure: "Figure", title: str, text: str) -> dict[str, bytes]:
   """Returns {"svg": bytes, ...} of a figure, with its caption inside."""
   return {
-    "svg": drawing.svg(figure, Title=title, Description=text),
-    "pdf": drawing.pdf(figure, Title=title, Subject=text),
-    "png": drawing.png(figure, dpi=DPI, Title=title, Description=text),
+    "svg": plotting.svg(figure, Title=title, Description=text),
+    "pdf": plotting.pdf(figure, Title=title, Subject=text),
+    "png": plotting.png(figure, dpi=DPI, Title=title, Description=text),
   }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ebmjax.paper.figures.panels import COLOURS, open_frame, panels
 from ebmjax.paper.figures.roles import mnist
 from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 from ebmjax.report.history import matrices
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def forgetting(runs: Runs) -> "Figure":
     for name, marker in NETWORKS.items():
       so_far = average_so_far(runs[f"{name}, {stream}"][0])
       tasks = np.arange(1, len(so_far) + 1)
-      drawing.mean_line(
+      plotting.mean_line(
         axes, tasks, so_far, color=COLOURS[name], marker=marker, label=name
       )
     axes.plot(

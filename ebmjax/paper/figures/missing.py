@@ -1,42 +1,43 @@
 """What is said of runs that are missing, partial or unusual."""
 
 import shlex
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from ebmjax.errors import UserError
-from ebmjax.paper.figures.departures import departures_told
-from ebmjax.paper.figures.pooling import choose, seeds_told
-from ebmjax.paper.figures.spec import FigureSpec, Finished, Role, Runs
+from ebmjax.paper.figures.pooling import choose
+from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
+from ebmjax.paper.store import Entry
+from ebmjax.report.labels import listed
 
 
 def runs_of(
   name: str,
   spec: FigureSpec,
   root: Path,
-  finished: Sequence[Finished],
+  entries: Sequence[Entry],
   allow_partial: bool = False,
-  scores: Sequence[Finished] = (),
 ) -> Runs:
-  """Returns the runs of a figure among those `finished` under `root`.
+  """Returns the runs of a figure among `entries`: those under `root`, and stored ones.
 
   UserError with the commands that make the missing ones. A figure that can do without
-  some of them needs one; one of final accuracies is content with `scores`, too.
+  some of them needs one; stored entries serve figures of final accuracies alone.
   """
-  if spec.shown == "final":
-    finished = [*finished, *scores]
-  runs = choose(finished, spec.roles, shown=spec.shown, allow_partial=allow_partial)
+  if spec.shown != "final":
+    entries = [entry for entry in entries if entry.folder]
+  runs = choose(entries, spec.roles, shown=spec.shown, allow_partial=allow_partial)
   absent = [role for role in spec.roles if not runs[role.name]]
   if not absent or (spec.some and any(runs.values())):
     return runs
   asked = absent[:1] if spec.some else absent
   needed = f"{'one of its' if spec.some else 'finished'} runs"
-  told = " and ".join(role.says for role in asked)
-  commands = " and ".join(command(role, root) for role in asked)
-  partial = _partial_ones(spec, absent, finished, allow_partial)
+  names = " and ".join(role.says for role in asked)
+  lines = " and ".join(command(role, root) for role in asked)
+  partial = "" if allow_partial else _partial_ones(spec, absent, entries)
   raise UserError(
-    f"{name} needs {needed}, and {root} holds none of {told}{partial}; make "
-    f"{'it' if len(asked) == 1 else 'them'} with {commands}"
+    f"{name} needs {needed}, and {root} holds none of {names}{partial}; make "
+    f"{'it' if len(asked) == 1 else 'them'} with {lines}"
   )
 
 
@@ -47,15 +48,10 @@ def command(role: Role, root: Path) -> str:
 
 def caption(spec: FigureSpec, runs: Runs) -> str:
   """Returns the figure's caption with what must be known of the runs drawn."""
-  notes = [spec.caption, seeds_told(runs)]
+  notes = [spec.caption, _seeds(runs)]
   for role in spec.roles:
-    notes += departures_told(role, runs[role.name])
-  partial = {
-    run.results["facts"]["data_source"]
-    for found in runs.values()
-    for run in found
-    if run.partial
-  }
+    notes += _unusual(role, runs[role.name])
+  partial = {run.source for found in runs.values() for run in found if run.partial}
   if partial:
     notes.append(f"On part of the data: {'; '.join(sorted(partial))}.")
   absent = [text for role in spec.roles if (text := _left_out(role, runs))]
@@ -64,14 +60,47 @@ def caption(spec: FigureSpec, runs: Runs) -> str:
   return " ".join(notes)
 
 
-def folders_told(runs: Runs) -> str:
+def folders(runs: Runs) -> str:
   """Returns the names of the folders of runs."""
   names = {path.name for found in runs.values() for run in found for path in run.paths}
   return ", ".join(sorted(names))
 
 
+def _seeds(runs: Runs) -> str:
+  """Returns a sentence about the numbers of seeds."""
+  counts = {
+    name: sorted({len(run.history.seeds) for run in found})
+    for name, found in runs.items()
+    if found
+  }
+  numbers = {number for several in counts.values() for number in several}
+  if numbers == {1}:
+    return "One seed."
+  if len(numbers) == 1:
+    return f"{numbers.pop()} seeds."
+  spans = (
+    f"{name}: {' to '.join(str(n) for n in dict.fromkeys((few[0], few[-1])))}"
+    for name, few in counts.items()
+  )
+  return f"Seeds: {'; '.join(spans)}."
+
+
+def _unusual(role: Role, runs: Sequence[Run]) -> list[str]:
+  """Returns a sentence for the runs of a role that differ alike from its command."""
+  groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+  for run in runs:
+    groups[run.differences].append(str(run.value))
+  sentences = []
+  for changed, values in groups.items():
+    # Where the runs of a role differ, each is named by its value.
+    whose = f" at {role.apart} {', '.join(values)}" if len(groups) > 1 else ""
+    if changed:
+      sentences.append(f"{role.name}{whose} with {listed(changed)}.")
+  return sentences
+
+
 def _left_out(role: Role, runs: Runs) -> str:
-  """Returns the role or those of its values that no run plays, or nothing."""
+  """Returns the role, or those of its values, that have no run; or nothing."""
   found = {run.value for run in runs[role.name]}
   if not found:
     return role.name
@@ -80,15 +109,10 @@ def _left_out(role: Role, runs: Runs) -> str:
 
 
 def _partial_ones(
-  spec: FigureSpec,
-  absent: list[Role],
-  finished: Sequence[Finished],
-  allow_partial: bool,
+  spec: FigureSpec, absent: list[Role], entries: Sequence[Entry]
 ) -> str:
-  """Returns a clause that names runs which only part of the data keeps out."""
-  if allow_partial:
-    return ""
-  runs = choose(finished, absent, shown=spec.shown, allow_partial=True)
+  """Returns a clause that names runs left out for their part of the data alone."""
+  runs = choose(entries, absent, shown=spec.shown, allow_partial=True)
   names = [path.name for found in runs.values() for run in found for path in run.paths]
   if not names:
     return ""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ebmjax import metrics
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
   from matplotlib.figure import Figure
 
 WIDTH = 6.75  # inches: both columns of a page; letters keep their size on paper
-COLOURS = {"EBM": drawing.PALETTE[0], "SBC": drawing.PALETTE[5]}
+COLOURS = {"EBM": plotting.PALETTE[0], "SBC": plotting.PALETTE[5]}
 _STYLE: dict[Any, Any] = {
   "font.size": 8,
   "axes.titlesize": 9,
@@ -71,7 +71,7 @@ def heat_map(
     values, cmap="viridis", vmin=0, vmax=highest, interpolation="none"
   )
   classes = len(values)
-  ticks = np.arange(0, classes, tasks_apart if classes > drawing.MAX_TICKS else 1)
+  ticks = np.arange(0, classes, tasks_apart if classes > plotting.MAX_TICKS else 1)
   axes.set_xticks(ticks)
   axes.set_yticks(ticks)
   return image

@@ -1,6 +1,5 @@
-"""Finds the runs that play a figure's roles, and pools those of other seeds."""
+"""Finds the runs for a figure's roles, and pools their seeds as the ledger does."""
 
-import functools
 import json
 import logging
 from collections import defaultdict
@@ -9,20 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ml_collections import ConfigDict
 
-from ebmjax import config
-from ebmjax.config.identity import identity, recorded
+from ebmjax.config.identity import decisive, departures, identity
 from ebmjax.errors import UserError, WorkdirError
-from ebmjax.paper.figures.departures import departures
-from ebmjax.paper.figures.spec import Finished, Role, Run, Runs, Shown
-from ebmjax.report import stored
-from ebmjax.report.history import History, without_evaluations
-from ebmjax.report.stored import StoredRun
-from ebmjax.runtime.workdir import WEIGHTS, Workdir
+from ebmjax.paper import commands, store
+from ebmjax.paper.figures.spec import Role, Run, Shown
+from ebmjax.paper.ledger import pool
+from ebmjax.paper.store import Entry
+from ebmjax.report import labels, stored
+from ebmjax.report.history import History, num_tasks, task_ends, without_evaluations
 from ebmjax.types import Evaluation
 
 _log = logging.getLogger(__name__)
+_Known = tuple[Entry, History]
 
 
 def find_runs(
@@ -34,168 +32,135 @@ def find_runs(
 ) -> dict[str, tuple[Run, ...]]:
   """Returns {role: runs} of the finished runs under `root`; () where none fits.
 
-  Runs of disjoint seeds are pooled where nothing else differs and those evaluations
-  which are `shown` were made at the same steps. Of several that fit, the role gets the
-  one on full data, then the one that departs least from the role's file, then (`within`
+  Seeds of runs are pooled where nothing else differs and those evaluations which are
+  `shown` were made at the same steps. Of several that fit, the role gets the one on
+  full data, then the one that differs least from the role's command, then (`within`
   tasks) the one evaluated most often, then the one with most seeds. Runs on part of the
   data count with `allow_partial` only.
   """
   return choose(scan(root), roles, shown=shown, allow_partial=allow_partial)
 
 
-def scan(root: str | Path) -> list[Finished]:
-  """Returns folder and results of every finished run; others' files are passed over."""
+def scan(root: str | Path) -> list[Entry]:
+  """Returns every finished run under `root`; files of others are skipped."""
   if not Path(root).is_dir():
     raise UserError(f"there is no folder {root}; give that of your runs with --runs.")
-  out = []
-  for folder in stored.find(root):
-    try:
-      results = Workdir(folder).results(remedy="")
-      if results is not None:
-        settings(results)
-        out.append((folder, results))
-    except (WorkdirError, OSError, ValueError, KeyError, TypeError) as error:
-      _log.warning("%s is left out: its results cannot be read (%s).", folder, error)
-  return out
+  return store.find(Path(root))
 
 
 def choose(
-  finished: Sequence[Finished],
+  entries: Sequence[Entry],
   roles: Iterable[Role],
   *,
   shown: Shown = "ends",
   allow_partial: bool = False,
 ) -> dict[str, tuple[Run, ...]]:
   """Returns what `find_runs` does, of runs that were found before."""
-  return {role.name: _cast(role, finished, shown, allow_partial) for role in roles}
-
-
-def settings(results: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns {"stream.tasks": 5, ...} of a run; keys younger than it by default."""
-  return _defaults() | config.flat_keys(ConfigDict(dict(results["config"])))
-
-
-def seeds_told(runs: Runs) -> str:
-  """Returns a sentence about the numbers of seeds."""
-  counts = {
-    name: sorted({len(run.history.seeds) for run in found})
-    for name, found in runs.items()
-    if found
-  }
-  numbers = {number for several in counts.values() for number in several}
-  if numbers == {1}:
-    return "One seed."
-  if len(numbers) == 1:
-    return f"{numbers.pop()} seeds."
-  told = (f"{name}: {_span(several)}" for name, several in counts.items())
-  return f"Seeds: {'; '.join(told)}."
-
-
-def _span(numbers: Sequence[int]) -> str:
-  return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-
-
-@functools.cache
-def _defaults() -> dict[str, Any]:
-  return config.flat_keys(config.default())
+  flat = [(entry, decisive(entry.run)) for entry in entries]
+  return {role.name: _cast(role, flat, shown, allow_partial) for role in roles}
 
 
 def _cast(
   role: Role,
-  finished: Sequence[Finished],
+  entries: Sequence[tuple[Entry, dict[str, Any]]],
   shown: Shown,
   allow_partial: bool,
 ) -> tuple[Run, ...]:
   """Returns the runs of a role, by the value of its key `apart`."""
+  groups: dict[str, list[_Known]] = defaultdict(list)
+  for entry, found in entries:
+    if _fits(role, found):
+      try:
+        history = _read(role, entry, shown)
+      except WorkdirError as error:
+        _log.warning("%s is left out: %s", entry.folder, error)
+      else:
+        groups[_shared(entry, history)].append((entry, history))
   choices: dict[Any, list[Run]] = defaultdict(list)
-  for group in _groups(role, finished, shown):
+  for group in groups.values():
     run = _pool(role, group)
-    if _counts(role, run, allow_partial):
+    # The figure's title says of a partial run that it is none of the ledger's.
+    if allow_partial if run.partial else not (role.exact and run.differences):
       choices[run.value].append(run)
   return tuple(min(choices[value], key=_order(shown)) for value in sorted(choices))
 
 
-def _counts(role: Role, run: Run, allow_partial: bool) -> bool:
-  if run.partial:  # no run of the ledger's, which the figure's title says
-    return allow_partial
-  return not (role.exact and run.departures)
+def _fits(role: Role, found: Mapping[str, Any]) -> bool:
+  value = found.get(role.apart)
+  if role.values and value not in role.values:
+    return False
+  wanted = decisive(commands.load(role.file(value)).to_dict())
+  keys = (key for key in role.keys if key != role.apart)
+  return all(found.get(key) == wanted.get(key) for key in keys)
+
+
+def _read(role: Role, entry: Entry, shown: Shown) -> History:
+  """Returns as much of a run's history as is shown."""
+  if shown == "final":
+    return without_evaluations(entry.seeds)
+  if entry.folder is None:
+    raise WorkdirError("only its final accuracies are stored.")
+  history = stored.read(entry.folder).history
+  if role.ends and len(task_ends(history)) < num_tasks(history):
+    raise WorkdirError("it was not evaluated at the ends of all tasks.")
+  return history if shown == "within" else _ends_alone(history)
+
+
+def _shared(entry: Entry, history: History) -> str:
+  """Returns a text that is equal for runs whose seeds may be pooled."""
+  steps = history.steps.tolist()
+  return json.dumps([identity(entry.run), steps, history.class_names])
+
+
+def _pool(role: Role, group: Sequence[_Known]) -> Run:
+  """Joins the runs of a group, every seed from the same run as in the ledger."""
+  histories = {id(entry): history for entry, history in group}
+  taken = pool(entry for entry, _ in group)
+  entries = list({id(entry): entry for entry, _ in taken.values()}.values())
+  newest = max(entries, key=lambda entry: entry.finished)
+  fields = (
+    np.stack(
+      [getattr(histories[id(e)].evaluations, name)[:, i] for e, i in taken.values()],
+      axis=1,
+    )
+    for name in Evaluation._fields
+  )
+  history = histories[id(newest)]._replace(
+    evaluations=Evaluation(*fields), seeds=tuple(taken)
+  )
+  value = decisive(newest.run)[role.apart] if role.apart else ""
+  return Run(
+    paths=tuple(sorted({entry.folder or store.MEASURED for entry in entries})),
+    config=newest.run,
+    source=newest.data_source,
+    history=history,
+    per_seed=np.array([entry.accuracies[i] for entry, i in taken.values()]),
+    value=value,
+    differences=_differences(role, value, newest),
+    partial=not newest.data_full,
+  )
+
+
+def _differences(role: Role, value: Any, entry: Entry) -> tuple[str, ...]:
+  usual = commands.load(role.file(value)).to_dict()
+  return tuple(
+    f"{found.key}={labels.shown(found.first)}"
+    for found in departures(entry.run, usual)
+    if found.key != role.apart
+  )
 
 
 def _order(shown: Shown) -> Any:
   def key(run: Run) -> tuple[Any, ...]:
     evaluations = len(run.history.steps) if shown == "within" else 0
     seeds = len(run.history.seeds)
-    return run.partial, len(run.departures), -evaluations, -seeds, run.paths
+    return run.partial, len(run.differences), -evaluations, -seeds, run.paths
 
   return key
 
 
-def _groups(
-  role: Role, finished: Sequence[Finished], shown: Shown
-) -> Iterable[list[StoredRun]]:
-  """Returns the runs that fit a role, together where nothing but seeds differs."""
-  groups: dict[str, list[StoredRun]] = defaultdict(list)
-  for folder, results in finished:
-    if _fits(role, settings(results)):
-      try:
-        run = _read(folder, results, shown)
-      except WorkdirError as error:
-        _log.warning("%s is left out: %s", folder, error)
-      else:
-        groups[_what_seeds_share(run)].append(run)
-  return groups.values()
-
-
-def _read(folder: Path, results: dict[str, Any], shown: Shown) -> StoredRun:
-  """Returns a run with as much of its history as is shown."""
-  if shown == "final":
-    return StoredRun(folder, results, without_evaluations(results["seeds"]), [])
-  run = stored.read(folder)
-  return run if shown == "within" else run._replace(history=_ends_alone(run.history))
-
-
-def _fits(role: Role, found: Mapping[str, Any]) -> bool:
-  same = all(found.get(key) == value for key, value in role.keys.items())
-  counts = not role.values or found.get(role.apart) in role.values
-  return same and counts
-
-
-def _what_seeds_share(run: StoredRun) -> str:
-  """Returns a text that is equal for runs which only differ in their seeds."""
-  config = identity(recorded(run.results["config"]))
-  facts = (run.results["facts"].get(name) for name in ("data_digest", WEIGHTS))
-  steps = run.history.steps.tolist()
-  return json.dumps([config, *facts, steps, run.history.class_names])
-
-
-def _pool(role: Role, group: Sequence[StoredRun]) -> Run:
-  """Returns the runs of a group as one, the larger first; no seed comes twice."""
-  taken: list[StoredRun] = []
-  seeds: set[int] = set()
-  for run in sorted(group, key=lambda run: (-len(run.history.seeds), run.path)):
-    if seeds.isdisjoint(run.history.seeds):
-      taken.append(run)
-      seeds.update(run.history.seeds)
-  first, found = taken[0], settings(taken[0].results)
-  fields = zip(*(run.history.evaluations for run in taken), strict=True)
-  history = first.history._replace(
-    evaluations=Evaluation(*(np.concatenate(field, axis=1) for field in fields)),
-    seeds=tuple(seed for run in taken for seed in run.history.seeds),
-  )
-  value = found[role.apart] if role.apart else ""
-  return Run(
-    paths=tuple(run.path for run in taken),
-    results=first.results,
-    history=history,
-    per_seed=np.concatenate([np.asarray(run.results["per_seed"]) for run in taken]),
-    value=value,
-    departures=departures(role, value, first.results["config"]),
-    partial=not (role.generated or first.results["facts"].get("data_full", False)),
-  )
-
-
 def _ends_alone(history: History) -> History:
-  """Returns the evaluations at the ends of tasks, and the last."""
+  """Keeps the evaluations at the ends of tasks, and the last."""
   kept = np.array(history.at_task_end, dtype=bool)
   kept[-1:] = True
   return history._replace(

@@ -7,32 +7,30 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.config import loading
-from ebmjax.paper import printed
-from ebmjax.paper.cells import table_cells
+from ebmjax.paper.cells import Cell, all_cells
 from ebmjax.paper.figures.panels import COLOURS, WIDTH, open_frame
-from ebmjax.paper.figures.roles import BASE
 from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
   from matplotlib.figure import Figure
 
 NUMBERS = (5, 10, 20, 50)
-METHODS = {  # name -> network, method, colour, marker
-  "EBM": ("ebm", "finetune", COLOURS["EBM"], "o"),
-  "LwF": ("sbc", "lwf", drawing.PALETTE[2], "D"),
-  "SI": ("sbc", "si", drawing.PALETTE[3], "^"),
-  "EWC": ("sbc", "ewc", drawing.PALETTE[1], "v"),
-  "SBC": ("sbc", "finetune", COLOURS["SBC"], "s"),
+METHODS = {  # name -> colour, marker
+  "EBM": (COLOURS["EBM"], "o"),
+  "LwF": (plotting.PALETTE[2], "D"),
+  "SI": (plotting.PALETTE[3], "^"),
+  "EWC": (plotting.PALETTE[1], "v"),
+  "SBC": (COLOURS["SBC"], "s"),
 }
 Point = tuple[int, float, float]  # tasks, accuracy and SEM in percent
 
 
 def number_of_tasks(runs: Runs) -> "Figure":
   """Returns a line a method: full marks are ours, open ones the paper's."""
-  figure, axes = drawing.new_figure(0.75 * WIDTH, 3.2)
-  for position, (name, (*_, colour, marker)) in enumerate(METHODS.items()):
+  figure, axes = plotting.new_figure(0.75 * WIDTH, 3.2)
+  for position, (name, (colour, marker)) in enumerate(METHODS.items()):
     # A little apart: several methods score alike, and would hide one another.
     shift = 0.06 * (position - (len(METHODS) - 1) / 2)
     open_marks = {"markerfacecolor": "white", "linestyle": "--", "linewidth": 0.8}
@@ -56,20 +54,17 @@ def ours(found: tuple[Run, ...]) -> list[Point]:
 def published(name: str) -> list[Point]:
   """Returns the paper's points of a method."""
   return [
-    (cell["num_tasks"], cell["accuracy"], cell["sem"] or 0.0)
-    for cell in printed.cells()
-    if _is_of(cell, name)
+    (tasks, cell.accuracy, cell.sem or 0.0) for tasks, cell in _cells(name).items()
   ]
 
 
-def files(name: str) -> dict[int, str]:
-  """Returns FILE[:variants] of a method's cells in the ledger, by number of tasks."""
-  pairs = zip(printed.cells(), table_cells(), strict=True)
-  return {cell["num_tasks"]: ours.chosen for cell, ours in pairs if _is_of(cell, name)}
-
-
-def _is_of(cell: dict[str, Any], name: str) -> bool:
-  return bool(cell["table"] == "number_of_tasks" and cell["method"] == name.lower())
+def _cells(name: str) -> dict[int, Cell]:
+  """Returns a method's cells of the table, by number of tasks."""
+  return {
+    int(cell.id.rsplit("/", 1)[1].removesuffix("_tasks")): cell
+    for cell in all_cells()
+    if (cell.table, cell.row) == ("number_of_tasks", name.lower())
+  }
 
 
 def _line(
@@ -87,7 +82,7 @@ def _legend() -> list[Any]:
 
   methods = [
     Line2D([], [], color=colour, marker=marker, markersize=4.5, ls="", label=name)
-    for name, (*_, colour, marker) in METHODS.items()
+    for name, (colour, marker) in METHODS.items()
   ]
   grey: dict[str, Any] = {"color": "0.3", "marker": "o", "markersize": 4.5}
   full = Line2D([], [], label="ours", **grey)
@@ -100,21 +95,16 @@ def _legend() -> list[Any]:
 
 
 def _role(name: str) -> Role:
-  network, method, *_ = METHODS[name]
-  energy = network == "ebm"
-  keys = BASE | {"network.name": network, "method.name": method}
-  keys |= {"objective": "contrastive" if energy else "ce"}
-  chosen = files(name)
+  commands = {tasks: cell.command for tasks, cell in _cells(name).items()}
   return Role(
     name=name,
     says=f"the table's {name} on CIFAR-100",
-    keys=keys | {"data.name": "cifar100", "stream.name": "split"},
-    chosen=chosen,
-    make=f"python -m ebmjax.main --config={chosen[10]} "
+    command=commands,
+    make=f"python -m ebmjax.main --config={commands[10]} "
     "--config.network.pretrained=FILE.npz",
-    folder=Path(loading.default_workdir(chosen[10])).name,
+    folder=Path(loading.default_workdir(commands[10])).name,
     apart="stream.tasks",
-    exact=True,  # beside the paper's table stand the ledger's rows and no others
+    exact=True,  # only the ledger's rows are drawn beside the paper's table
   )
 
 

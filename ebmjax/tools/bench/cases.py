@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax.config import loading
+from ebmjax.config import loading, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.data import DATASETS
-from ebmjax.networks.cifar100 import NormTrunk, save_trunk
+from ebmjax.networks.cifar100 import NormTrunk, trunk_file
 from ebmjax.runtime import scan
-from ebmjax.runtime.trainer import Setup, make_setup
+from ebmjax.runtime.trainer import RunSpec, make_run_spec
 from ebmjax.types import Dataset
 
 CONFIGS = loading.root() / "configs"
@@ -97,26 +97,24 @@ def quick(case: Any) -> Any:
   return case._replace(**{name: -(-getattr(case, name) // 10) for name in amounts})
 
 
-def make_training(case: Training, seeds: int = 1, driver: str = "auto") -> Setup:
+def make_training(case: Training, seeds: int = 1, driver: str = "auto") -> RunSpec:
   """Returns the parts of the case's run, its first task as long as a round."""
-  config = load(case.config, case.changes)
-  config.stream.iterations = case.steps
-  config.seeds = seeds
+  steps = {"stream.iterations": case.steps, "seeds": seeds}
+  config = with_settings(load(case.config, case.changes), steps)
   return make(config, noise(config.data.name), driver)
 
 
-def make_evaluation(case: Training) -> Setup:
+def make_evaluation(case: Training) -> RunSpec:
   """Returns the parts of the case's run, with as many test images as the real set."""
-  config = load(case.config, case.changes)
-  config.stream.iterations = 1
+  config = with_settings(load(case.config, case.changes), {"stream.iterations": 1})
   test_images = DATASETS[config.data.name].test.size
   return make(config, noise(config.data.name, test=test_images))
 
 
-def make_inference(case: Inference, variants: str = "") -> Setup:
+def make_inference(case: Inference, variants: str = "") -> RunSpec:
   """Returns the parts of the case's run, with test images for a round of ours."""
   config = load(_with(case.config, variants), case.changes)
-  config.stream.iterations = 1
+  config = with_settings(config, {"stream.iterations": 1})
   test_images = case.blocks * config.eval.batch_size
   return make(config, noise(config.data.name, test=test_images))
 
@@ -129,25 +127,23 @@ def _with(chosen: str, variants: str) -> str:
 
 def load(chosen: str, changes: Changes = ()) -> ConfigDict:
   """Returns the configuration of a file of configs/ with its variants, changed."""
-  config = loading.load(str(CONFIGS / chosen))
-  config.update_from_flattened_dict(dict(changes))
-  return config
+  return with_settings(loading.load(str(CONFIGS / chosen)), dict(changes))
 
 
-def make(config: ConfigDict, dataset: Dataset, driver: str = "auto") -> Setup:
+def make(config: ConfigDict, dataset: Dataset, driver: str = "auto") -> RunSpec:
   """Returns the parts of a run of `config`; its trunk has random weights."""
   driver = scan.choose_driver(driver, jax.default_backend())
   with tempfile.TemporaryDirectory() as folder:
-    if config.network.trunk == "conv5":
+    if "pretrained" in config.network:
       config.network.pretrained = str(write_trunk(Path(folder)))
-    return make_setup(resolve(config), dataset, driver)
+    return make_run_spec(resolve(config), dataset, driver)
 
 
 def write_trunk(folder: Path) -> Path:
   """Returns the file, in `folder`, of a trunk that was never trained."""
   variables = jax.jit(NormTrunk().init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))
   path = folder / "trunk.npz"
-  save_trunk(path, variables)
+  path.write_bytes(trunk_file(variables))
   return path
 
 

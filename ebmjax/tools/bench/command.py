@@ -12,9 +12,15 @@ from typing import Any
 import jax
 
 from ebmjax.errors import UserError
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 from ebmjax.runtime import atomic, environment
-from ebmjax.runtime.terminal import Parser, answer, place, whole_number, writing
+from ebmjax.runtime.terminal import (
+  Parser,
+  explain_out_errors,
+  path_arg,
+  run_cli,
+  whole_number,
+)
 from ebmjax.tools import bench
 from ebmjax.tools.bench import figure, peer
 from ebmjax.tools.bench.sections import SECTIONS, USUAL, Options
@@ -26,7 +32,7 @@ _ROUNDS = {False: 7, True: 2}  # by --quick
 def main(arguments: list[str] | None = None) -> int:
   """Returns the exit code of the command line, or of the arguments given."""
   told = "the cases that were measured are in the file of --out, where one was given"
-  return answer("ebmjax", lambda: _act(_parse(arguments)), told)
+  return run_cli("ebmjax", lambda: _act(_parse(arguments)), told)
 
 
 def _act(given: argparse.Namespace) -> int:
@@ -103,7 +109,7 @@ def _check(path: Path, pictures: bool) -> None:
   suffixes = (".svg", ".png") if pictures else ()
   if path.suffix in suffixes:
     raise UserError(f"--out={path} is JSON; give it a name that ends in .json.")
-  with writing(path):
+  with explain_out_errors(path):
     for file in chain([path], map(path.with_suffix, suffixes)):
       if file.exists():
         raise UserError(
@@ -115,12 +121,12 @@ def _check(path: Path, pictures: bool) -> None:
 
 def _write(path: Path, figures: Figures) -> None:
   """Writes the figures so far as JSON, and the curves as pictures beside it."""
-  with writing(path):
+  with explain_out_errors(path):
     atomic.write(path, json.dumps(figures, indent=1))
     if figures.get("curves"):
       drawn = figure.draw(figures["curves"])
-      atomic.write(path.with_suffix(".svg"), drawing.svg(drawn))
-      atomic.write(path.with_suffix(".png"), drawing.png(drawn))
+      atomic.write(path.with_suffix(".svg"), plotting.svg(drawn))
+      atomic.write(path.with_suffix(".png"), plotting.png(drawn))
 
 
 def _write_or_tell(path: Path, figures: Figures) -> None:
@@ -192,9 +198,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     "also writes the figures as JSON, to a new file, after every case; the curves, as\n"
     ".svg and .png, go beside it",
     metavar="FILE",
-    type=place,
+    type=path_arg,
   )
-  add("--show", "prints the tables of such a file", metavar="FILE", type=place)
+  add("--show", "prints the tables of such a file", metavar="FILE", type=path_arg)
   return parser.parse_args(arguments)
 
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from ebmjax.runtime import scan
-from ebmjax.runtime.trainer import Setup
+from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench import inference, peer, training
 from ebmjax.tools.bench.cases import load, make, noise
 from ebmjax.tools.bench.measuring import (
@@ -74,18 +74,18 @@ def measure(point: Point, peer_python: str | None, rounds: int) -> Row:
   if point.sizes.seeds > 1:
     drivers = [driver for driver in scan.DRIVERS if driver != "auto"]
     peer_python = None
-  setups = {driver: make_point(point.sizes, driver) for driver in drivers}
+  specs = {driver: make_point(point.sizes, driver) for driver in drivers}
   for work in ("training", "inference"):
     with ExitStack() as until:
-      runners = {_name(d): _ours(setup, work) for d, setup in setups.items()}
+      runners = {_name(d): _ours(spec, work) for d, spec in specs.items()}
       if peer_python:
-        runners |= _peers(peer_python, setups["auto"], work, until)
+        runners |= _peers(peer_python, specs["auto"], work, until)
       rates = interleave(runners, rounds)
     row[work] = _milliseconds(rates, work, point.sizes)
   return row
 
 
-def make_point(sizes: Sizes, driver: str = "auto") -> Setup:
+def make_point(sizes: Sizes, driver: str = "auto") -> RunSpec:
   """Returns the parts of a run with a network and batches of these sizes."""
   changes = {
     "stream.tasks": max(sizes.labels // _PER_TASK, 1),
@@ -105,16 +105,16 @@ def _name(driver: str) -> str:
   return OURS if driver == "auto" else f"{OURS}, {driver}"
 
 
-def _ours(setup: Setup, work: str) -> Rate:
-  seeds = len(setup.seeds)
+def _ours(spec: RunSpec, work: str) -> Rate:
+  seeds = len(spec.seeds)
   if work == "training":
-    return lasting(training.ours(setup, _STEPS), seeds * _STEPS, _SECONDS)
-  images = setup.config.eval.batch_size
-  return lasting(inference.ours(setup, 1), seeds * images, _SECONDS)
+    return lasting(training.ours(spec, _STEPS), seeds * _STEPS, _SECONDS)
+  images = spec.config.eval.batch_size
+  return lasting(inference.ours(spec, 1), seeds * images, _SECONDS)
 
 
-def _peers(python: str, setup: Setup, work: str, until: ExitStack) -> dict[str, Rate]:
-  found, _ = peer.start(python, setup, work, 1, until, forms=("shared",))
+def _peers(python: str, spec: RunSpec, work: str, until: ExitStack) -> dict[str, Rate]:
+  found, _ = peer.start(python, spec, work, 1, until, forms=("shared",))
   for one in found.values():
     one.last(_SECONDS)
   return dict(found)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from ebmjax.runtime import evaluation, scan
-from ebmjax.runtime.trainer import Setup
+from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench.cases import Training, make_evaluation
 from ebmjax.tools.bench.measuring import Row, spread
 
@@ -15,11 +15,11 @@ _ENOUGH = 60.0  # seconds after which no further round begins
 
 def measure(case: Training, rounds: int) -> Row:
   """Returns the seconds of an evaluation at the end of training, and its rate."""
-  setup = make_evaluation(case)
-  evaluate = make(setup)
+  spec = make_evaluation(case)
+  evaluate = make(spec)
   evaluate([0])  # compiles
-  images = int((setup.stream.test_rows[0] >= 0).sum())
-  tasks = list(range(setup.stream.labels.shape[1]))
+  images = int((spec.stream.test_rows[0] >= 0).sum())
+  tasks = list(range(spec.stream.labels.shape[1]))
   seconds: list[float] = []
   while len(seconds) < rounds and sum(seconds) < _ENOUGH:
     begun = time.perf_counter()
@@ -29,25 +29,23 @@ def measure(case: Training, rounds: int) -> Row:
     "case": case.name,
     "rounds": len(seconds),
     "images": images,
-    "labels": int(setup.stream.classes.shape[2]),
+    "labels": int(spec.stream.classes.shape[2]),
     "seconds": spread(seconds),
     "rate": {"ebmjax": spread([images / s for s in seconds])},
   }
 
 
-def make(setup: Setup) -> Callable[[list[int]], None]:
+def make(spec: RunSpec) -> Callable[[list[int]], None]:
   """Returns evaluate(tasks), which ends when the counts of all of them are at hand."""
-  block = setup.config.eval.batch_size
-  run = evaluation.make_evaluate(
-    setup.learner, setup.driver, block, options=setup.options
-  )
-  states = scan.make_init(setup.learner, setup.driver)(setup.tables.key)
-  num_tasks, num_classes = setup.stream.classes.shape[1:]
+  block = spec.config.eval.batch_size
+  run = evaluation.make_evaluate(spec.learner, spec.driver, block, options=spec.options)
+  states = scan.make_init(spec.learner, spec.driver)(spec.tables.key)
+  num_tasks, num_classes = spec.stream.classes.shape[1:]
   candidates = jnp.ones(num_classes, bool)
 
   def evaluate(tasks: list[int]) -> None:
     counts = {
-      task: run(states, setup.tables, setup.test_images, jnp.int32(task), candidates)
+      task: run(states, spec.tables, spec.test_images, jnp.int32(task), candidates)
       for task in tasks
     }
     evaluation.collect(counts, num_tasks, set(tasks))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ebmjax.report import drawing
+from ebmjax.report import plotting
 from ebmjax.tools.bench.measuring import OURS, Row
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ _STYLES = {"training": ("o", "-"), "inference": ("s", "--")}
 
 def draw(rows: list[Row]) -> "Figure":
   """Returns the figure of the points in `rows`; band: the range of the rounds."""
-  figure, first = drawing.new_figure(9.0, 7.0)
+  figure, first = plotting.new_figure(9.0, 7.0)
   first.remove()
   panels = figure.subplots(2, 2).flat
-  colours = dict(zip(_series(rows), drawing.PALETTE, strict=False))
+  colours = dict(zip(_series(rows), plotting.PALETTE, strict=False))
   for axes, (axis, title) in zip(panels, _TITLES.items(), strict=True):
     points = sorted((r for r in rows if r["axis"] == axis), key=lambda r: r["value"])
     for work in _STYLES:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
-from ebmjax.runtime.trainer import Setup
+from ebmjax.runtime.trainer import RunSpec
 from ebmjax.types import Batch
 
 
@@ -32,10 +32,10 @@ class Product(NamedTuple):
     return 2 * math.prod(self)
 
 
-def step_products(setup: Setup) -> Counter[Product]:
+def step_products(spec: RunSpec) -> Counter[Product]:
   """Returns how often a training step of one seed does each product."""
-  learner, size = setup.learner, setup.config.stream.batch_size
-  images, classes = setup.train_images, setup.tables.classes[0]
+  learner, size = spec.learner, spec.config.stream.batch_size
+  images, classes = spec.train_images, spec.tables.classes[0]
 
   def shape(*sizes: int, dtype: Any = jnp.int32) -> Any:
     return jax.ShapeDtypeStruct(sizes, dtype)
@@ -44,7 +44,7 @@ def step_products(setup: Setup) -> Counter[Product]:
   x = shape(size, *images.x.shape[1:], dtype=images.x.dtype)
   batch = Batch(x, shape(size), shape(size), every, every, shape())
 
-  key = setup.tables.key[0]
+  key = spec.tables.key[0]
   state = jax.eval_shape(learner.init, key)
   traced = jax.make_jaxpr(learner.step)(state, key, batch)
   return count(traced)

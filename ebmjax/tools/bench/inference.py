@@ -13,7 +13,7 @@ from ebmjax.networks import Normalise
 from ebmjax.networks.gates import normalise
 from ebmjax.runtime import scan
 from ebmjax.runtime.sharding import ONE_DEVICE
-from ebmjax.runtime.trainer import Setup
+from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench import peer
 from ebmjax.tools.bench.cases import Inference, make_inference
 from ebmjax.tools.bench.measuring import (
@@ -31,33 +31,33 @@ Energies = Callable[[PyTree, Array], Array]  # (state, x [B, ...]) -> [B, C]
 
 def measure(case: Inference, peer_python: str | None, rounds: int) -> Row:
   """Returns the case's rates in images per second, and the ratios of its rounds."""
-  setup = make_inference(case)
+  spec = make_inference(case)
   if case.rival == "sbc":
     other = make_inference(case, "sbc")
-    pair = {"ebm": ours(setup, case.blocks), "sbc": ours(other, case.rival_blocks)}
+    pair = {"ebm": ours(spec, case.blocks), "sbc": ours(other, case.rival_blocks)}
     return make_time_row(case.name, interleave(pair, rounds))
   with ExitStack() as until:
-    runners, failed = {OURS: ours(setup, case.blocks)}, list[str]()
+    runners, failed = {OURS: ours(spec, case.blocks)}, list[str]()
     for form in peer.FORMS["ebm"]:
-      runners[f"plain_{form}"] = plain(setup, case.rival_blocks, form)
+      runners[f"plain_{form}"] = plain(spec, case.rival_blocks, form)
     if peer_python:
       others, failed = peer.start(
-        peer_python, setup, "inference", case.rival_blocks, until
+        peer_python, spec, "inference", case.rival_blocks, until
       )
       runners |= others
     return make_row(case.name, interleave(runners, rounds), failed)
 
 
-def ours(setup: Setup, blocks: int) -> Rate:
+def ours(spec: RunSpec, blocks: int) -> Rate:
   """Returns a function that infers labels as an evaluation does, and its rate."""
-  learner = setup.learner
-  return _timed(setup, blocks, learner.energies, learner.prepare)
+  learner = spec.learner
+  return _timed(spec, blocks, learner.energies, learner.prepare)
 
 
-def plain(setup: Setup, blocks: int, form: str) -> Rate:
+def plain(spec: RunSpec, blocks: int, form: str) -> Rate:
   """Returns the same of the plain form, one label at a time."""
-  energies = make_plain_energies(setup.config.network, form)
-  return _timed(setup, blocks, energies, lambda state: state)
+  energies = make_plain_energies(spec.config.network, form)
+  return _timed(spec, blocks, energies, lambda state: state)
 
 
 def make_plain_energies(network: ConfigDict, form: str) -> Energies:
@@ -102,29 +102,29 @@ def _dense(layer: PyTree, x: Array) -> Array:
 
 
 def _timed(
-  setup: Setup, blocks: int, energies: Energies, prepare: Callable[[PyTree], PyTree]
+  spec: RunSpec, blocks: int, energies: Energies, prepare: Callable[[PyTree], PyTree]
 ) -> Rate:
   """Returns a function that infers the labels of blocks of images for every seed.
 
   Its rate counts images, each once for every seed.
   """
-  size = setup.config.eval.batch_size
-  x = setup.test_images.x[: blocks * size].reshape(
-    blocks, size, *setup.test_images.x.shape[1:]
+  size = spec.config.eval.batch_size
+  x = spec.test_images.x[: blocks * size].reshape(
+    blocks, size, *spec.test_images.x.shape[1:]
   )
-  states = scan.make_init(setup.learner, setup.driver)(setup.tables.key)
+  states = scan.make_init(spec.learner, spec.driver)(spec.tables.key)
 
   def one(state: PyTree, x: Array) -> Array:
     ready = prepare(state)
     return lax.map(lambda block: jnp.argmin(energies(ready, block), axis=1), x)
 
-  run = scan.over_seeds(one, setup.driver, ONE_DEVICE)
-  predict = jax.jit(run, compiler_options=setup.options)
+  run = scan.over_seeds(one, spec.driver, ONE_DEVICE)
+  predict = jax.jit(run, compiler_options=spec.options)
   predict(states, x).block_until_ready()  # compiles
 
   def rate() -> float:
     begun = time.perf_counter()
     predict(states, x).block_until_ready()
-    return len(setup.seeds) * blocks * size / (time.perf_counter() - begun)
+    return len(spec.seeds) * blocks * size / (time.perf_counter() - begun)
 
   return rate

@@ -9,9 +9,9 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from ebmjax import networks
 from ebmjax.errors import UserError
-from ebmjax.networks import caches_features
-from ebmjax.runtime.trainer import Setup
+from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench.measuring import CHANNELS_LAST, COMPILED, EAGER
 
 _ROOT = Path(__file__).parents[3]
@@ -94,24 +94,24 @@ def find_python(named: str) -> str:
 
 def start(
   python: str,
-  setup: Setup,
+  spec: RunSpec,
   work: str,
   steps: int,
   until: ExitStack,
   forms: tuple[str, ...] | None = None,
 ) -> tuple[dict[str, Peer], list[str]]:
-  """Returns the peers of a setup by name, alive as long as `until` is open.
+  """Returns the peers of a spec by name, alive as long as `until` is open.
 
   Every form is there eager and compiled, and, where images come in, in both of
   PyTorch's memory formats. The names of those that cannot be compiled come second.
   """
-  flags = describe(setup, work)
+  flags = describe(spec, work)
   formats = {"": "contiguous"}
   if flags["trunk"] != "none":
     formats[CHANNELS_LAST] = "channels_last"
   peers: dict[str, Peer] = {}
   failed: list[str] = []
-  for form in forms or FORMS[setup.config.network.name]:
+  for form in forms or FORMS[flags["network"]]:
     for ending, memory_format in formats.items():
       for how, run in RUNS.items():
         own = {"form": form, "memory-format": memory_format, "run": run}
@@ -127,25 +127,27 @@ def start(
   return peers, failed
 
 
-def describe(setup: Setup, work: str) -> dict[str, str]:
-  """Returns the flags that tell the peer a setup's network and sizes.
+def describe(spec: RunSpec, work: str) -> dict[str, str]:
+  """Returns the flags that tell the peer a spec's network and sizes.
 
   `work` is training or inference.
   """
-  config, network = setup.config, setup.config.network
-  classes = setup.stream.classes[0]  # [T, C]
-  has_trunk = network.trunk != "none" and not caches_features(network)
-  in_row = math.prod(setup.train_images.x.shape[1:])
+  config, network = spec.config, spec.config.network
+  classes = spec.stream.classes[0]  # [T, C]
+  known = networks.find(network.name)
+  kind, _, trunk = network.name.partition("_")
+  has_trunk = not known.takes_rows and not known.caches_features(network)
+  in_row = math.prod(spec.train_images.x.shape[1:])
   values = {
     "work": work,
-    "network": network.name,
-    "trunk": network.trunk if has_trunk else "none",
-    "gate": "mask" if network.embedding == "mask" else network.gate,
+    "network": kind,
+    "trunk": trunk if has_trunk else "none",
+    "gate": "mask" if network.get("embedding") == "mask" else network.get("gate", "l2"),
     "batch": config.stream.batch_size if work == "training" else config.eval.batch_size,
     "inputs": 1024 if has_trunk else in_row,
-    "hidden": network.hidden,
+    "hidden": network.get("hidden", 1024),
     "classes": classes.shape[1],
     "per-task": int(classes[0].sum()),
-    "layers": network.gated_layers,
+    "layers": network.get("gated_layers", 1),
   }
   return {name: str(value) for name, value in values.items()}

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 
   jax.monitoring.register_event_duration_secs_listener(listen)
   before = time.time() - float(spawned)
-  code = run(["ebmjax", *rest])
+  code = run(rest)
   found = {
     "seconds_before": before,
     "seconds_compiling": covered(spans),

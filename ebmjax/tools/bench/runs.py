@@ -21,7 +21,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import streams
-from ebmjax.config import loading
+from ebmjax.config import flat_keys, loading
 from ebmjax.config.validation import resolve
 from ebmjax.data import DATASETS
 from ebmjax.errors import UserError
@@ -56,17 +56,18 @@ def measure(case: Training, quick: bool = False) -> Row:
     changes = (_QUICK if quick else {}) | dict(case.changes)
     dataset = _dataset(whole.data.name, quick)
     changes |= {"data.source": "files", "data.dir": str(_write(dataset, folder))}
-    if whole.network.trunk == "conv5":
+    if "pretrained" in whole.network:
       changes["network.pretrained"] = str(write_trunk(folder))
       whole.network.pretrained = changes["network.pretrained"]
     changes |= {
       "stream.iterations": 2 * whole.runner.chunk,
       "stream.epochs_per_task": 1,
     }
-    flags = [f"--config.{key}={value}" for key, value in changes.items()]
+    run = load(case.config, tuple(changes.items()))
+    known = {key: changes[key] for key in changes if key in flat_keys(run)}
+    flags = [f"--config.{key}={value}" for key, value in known.items()]
     command = [f"--config={CONFIGS / case.config}", *flags]
     cold, warm = (_run(command, folder, start) for start in ("cold", "warm"))
-    run = load(case.config, tuple(changes.items()))
     amounts = [_amounts(config, dataset) for config in (run, whole)]
     return {"case": case.name, "cold": cold, "warm": warm} | _whole(warm, *amounts)
 

@@ -24,10 +24,10 @@ _NUMBERS = 30_000_000  # of all operands of a call
 
 def measure(case: Training, rounds: int) -> Row:
   """Returns the step's GFLOP/s, the machine's, and the share."""
-  setup = make_training(case)
-  products = step_products(setup)
+  spec = make_training(case)
+  products = step_products(spec)
   timed = largest(products)
-  runners = {OURS: training.ours(setup, case.steps)}
+  runners = {OURS: training.ours(spec, case.steps)}
   names = {product: "x".join(map(str, product)) for product in (SQUARE, *timed)}
   runners |= {name: alone(product) for product, name in names.items()}
   rates = interleave(runners, rounds)

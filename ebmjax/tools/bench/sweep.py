@@ -19,8 +19,8 @@ def measure(case: Training, rounds: int) -> Row:
   for seeds in SEEDS:
     for driver in scan.DRIVERS:
       if driver != "auto":
-        setup = make_training(case, seeds, driver)
-        runners[f"{seeds} seeds, {driver}"] = training.ours(setup, case.steps)
+        spec = make_training(case, seeds, driver)
+        runners[f"{seeds} seeds, {driver}"] = training.ours(spec, case.steps)
   rates = interleave(runners, rounds)
   row = make_row(case.name, rates)
   # make_row has how much slower the others are; the gain of a sweep is the inverse.

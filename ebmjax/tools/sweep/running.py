@@ -17,7 +17,7 @@ from ebmjax.config.validation import resolve
 from ebmjax.data.held_out import smallest_class
 from ebmjax.errors import BusyError, DivergenceError, UserError, WorkdirError
 from ebmjax.runtime.workdir import Workdir
-from ebmjax.tools.sweep.settings import Setting, told
+from ebmjax.tools.sweep.settings import Setting, describe
 from ebmjax.tools.sweep.tables import Row, best_of, line_of
 from ebmjax.types import Dataset
 
@@ -44,7 +44,7 @@ def default_validation(settings: Sequence[Setting], load: Loader) -> int:
 
 
 def check(settings: Sequence[Setting], folder: Path, load: Loader) -> None:
-  """Raises where a setting has no data, or its folder another configuration's run."""
+  """Refuses settings without data, and folders of another configuration's run."""
   for setting in settings:
     load(setting.config)
     claim(setting.config, folder / setting.name)
@@ -58,7 +58,7 @@ def check(settings: Sequence[Setting], folder: Path, load: Loader) -> None:
 
 
 def claim(config: ConfigDict, workdir: Path) -> None:
-  """Raises where `workdir` holds another configuration's run."""
+  """Refuses a `workdir` that holds another configuration's run."""
   try:
     Workdir(workdir).claim(resolve(config))
   except WorkdirError as error:
@@ -71,10 +71,10 @@ def run_all(
   load: Loader,
   write: Callable[[list[Row]], None],
 ) -> list[Row]:
-  """Returns a row for each setting; `write` gets all rows so far after each of them.
+  """Runs all settings and returns a row for each; `write` gets the rows so far.
 
-  What another process is running is asked for again after the others: it may have
-  finished by then.
+  A setting that another process is running is tried again after the others: it may
+  have finished by then.
   """
   rows: dict[int, Row] = {}
   total = sum(setting.config.seeds for setting in settings)
@@ -83,7 +83,7 @@ def run_all(
       for position, setting in enumerate(settings):
         if turn and rows[position]["status"] != "busy":
           continue
-        bar.set_description(told(setting.values))
+        bar.set_description(describe(setting.values))
         rows[position] = _outcome(setting, folder, load)
         if not turn:
           bar.update(setting.config.seeds)
@@ -98,7 +98,7 @@ def run_all(
 
 
 def run_on_test(setting: Setting, folder: Path, seeds: int) -> dict[str, Any]:
-  """Returns the results of a setting trained on all images and scored on the test's."""
+  """Trains a setting on all training images and returns its results on the test set."""
   config, workdir = setting.config.copy_and_resolve_references(), folder / BEST
   config.update_from_flattened_dict({"data.validation": 0, "seeds": seeds})
   try:
@@ -113,7 +113,7 @@ def run_on_test(setting: Setting, folder: Path, seeds: int) -> dict[str, Any]:
 
 
 def _outcome(setting: Setting, folder: Path, load: Loader) -> Row:
-  """Returns what became of a setting, whether it has finished or not."""
+  """Runs a setting and returns its row, whether it has finished or not."""
   row: Row = {"values": setting.values, "workdir": setting.name, "reason": None}
   try:
     dataset = load(setting.config)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from ebmjax.config import flat_keys, loading, lookup
-from ebmjax.effects import without_effect
 from ebmjax.errors import ConfigError
 
 Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
@@ -73,7 +72,7 @@ def with_key(settings: Iterable[Setting], key: str, value: Any) -> list[Setting]
   return changed
 
 
-def told(values: dict[str, Any]) -> str:
+def describe(values: dict[str, Any]) -> str:
   """Returns "strength=10, learning_rate=0.001"."""
   return ", ".join(
     f"{name}={written(value)}"
@@ -171,20 +170,19 @@ def _check(settings: list[Setting]) -> None:
 
   first: dict[str, Setting] = {}
   for setting in settings:
-    keys, unread = flat_keys(resolve(setting.config)), without_effect(setting.config)
-    read = {key: value for key, value in keys.items() if key not in unread}
-    run = json.dumps(read, sort_keys=True, default=str)
+    keys = flat_keys(resolve(setting.config))
+    run = json.dumps(keys, sort_keys=True, default=str)
     if run in first:
       raise ConfigError(
-        f"two settings are the same run, {told(first[run].values)} and "
-        f"{told(setting.values)}; give it once."
+        f"two settings are the same run, {describe(first[run].values)} and "
+        f"{describe(setting.values)}; give it once."
       )
     first[run] = setting
 
 
 def _folder_name(values: dict[str, Any]) -> str:
   """Returns "learning_rate=0.001,strength=10", whatever the order of the keys."""
-  full = told(dict(sorted(values.items()))).replace(", ", ",")
+  full = describe(dict(sorted(values.items()))).replace(", ", ",")
   name = re.sub(r"[^\w.+=,-]", "_", full)
   if name == full and len(name) <= LONGEST:
     return name

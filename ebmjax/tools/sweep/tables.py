@@ -5,7 +5,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from ebmjax.tools.sweep.settings import short_names, told, written
+from ebmjax.tools.sweep.settings import describe, short_names, written
 
 # values, workdir, status (finished, diverged, failed, busy), reason; of a finished one
 # also mean, sem, n, per_seed, seeds, seconds.
@@ -27,7 +27,7 @@ def score(row: Row) -> str:
 
 def line_of(row: Row) -> str:
   """Returns what is said of a setting when its turn is over."""
-  start = told(row["values"])
+  start = describe(row["values"])
   if row["status"] == "busy":
     return f"{start}: passed over, another process is running it."
   if row["status"] != "finished":

@@ -1,0 +1,68 @@
+"""Runs one of the package's commands: ebmjax VERB [flags], or python -m ebmjax."""
+
+import importlib
+import sys
+
+from ebmjax.errors import UsageError
+from ebmjax.runtime.terminal import ignore_broken_pipe, run_cli
+
+# Each verb: the module whose main(arguments) runs it, imported when it is asked for.
+VERBS = {
+  "run": ("ebmjax.main", "train and evaluate a configuration"),
+  "report": ("ebmjax.report.__main__", "write a run's page again, or compare runs"),
+  "figures": ("ebmjax.paper.figures.__main__", "draw the paper's figures from runs"),
+  "reproduce": ("ebmjax.paper.reproduce", "list the paper's tables, or run them"),
+  "sweep": ("ebmjax.tools.sweep.__main__", "run many settings and choose the best"),
+  "capacity": ("ebmjax.tools.capacity", "run the capacity study and draw its curves"),
+  "bench": ("ebmjax.tools.bench.command", "measure the speed"),
+  "export": ("ebmjax.tools.export", "write the trunk of a finished run to a file"),
+}
+
+
+def main(arguments: list[str]) -> int:
+  """Runs the verb that `arguments` begin with and returns the exit code.
+
+  Without a verb, flags are those of `run`.
+  """
+  verb, *rest = arguments or ["--help"]
+  if verb in VERBS:
+    code: int = importlib.import_module(VERBS[verb][0]).main(rest)
+    return code
+  if not rest and verb in ("--help", "-help", "-h"):
+    print(usage())
+    return 0
+  if verb.startswith("-"):
+    return main(["run", *arguments])
+  return run_cli("ebmjax", lambda: _refuse(verb))
+
+
+def usage() -> str:
+  """Returns the list of verbs."""
+  verbs = [f"  {verb:<12}{text}" for verb, (_, text) in VERBS.items()]
+  return "\n".join(
+    [
+      "usage: ebmjax VERB [flags]",
+      "",
+      *verbs,
+      "",
+      "`ebmjax VERB --help` lists the flags of a verb; without a verb they are run's:",
+      "  ebmjax --config=configs/permmnist.py --config.seeds=10 --workdir=runs/ebm",
+    ]
+  )
+
+
+def _refuse(verb: str) -> int:
+  from ebmjax.config.schema import nearest
+
+  near = nearest(verb, VERBS)
+  hint = f"did you mean {near!r}? See" if near else "see"
+  raise UsageError(f"there is no verb {verb!r}; {hint} ebmjax --help.")
+
+
+def cli() -> None:
+  """Runs the `ebmjax` command."""
+  sys.exit(ignore_broken_pipe(lambda: main(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+  cli()

@@ -1,0 +1,287 @@
+"""The rules that span several components, each broken one explained in a sentence.
+
+A rule of one component alone stands in its spec.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from ebmjax import data, methods, networks
+from ebmjax.errors import ConfigError
+from ebmjax.methods.spec import Rule
+from ebmjax.streams.spec import hides_tasks
+
+# Negatives that a row finds among the other rows of its batch.
+IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", "repaired")
+
+
+def rules(config: ConfigDict) -> list[Rule]:
+  """Returns every rule, with what it finds in `config`."""
+  return [
+    *_of_setting(config),
+    *methods.find(config.method.name).constraints(config),
+    *_of_method(config),
+    *_of_objective(config),
+    *_of_inputs(config),
+    *networks.find(config.network.name).constraints(config),
+    *_of_data(config),
+    *(_of_generated(config) if data.find(config.data.name).generated else []),
+  ]
+
+
+def default_negatives(config: ConfigDict) -> str:
+  """Returns the negatives that `auto` stands for."""
+  spec = methods.find(config.method.name)
+  hidden, task_known = hides_tasks(config.stream), config.stream.scenario == "task"
+  if config.objective == "ce":
+    # Where the task is known at test time, it is known in training, too.
+    return "all_classes" if spec.all_outputs and not task_known else "all_seen"
+  if config.objective == "joint_pairs":
+    return "repaired"
+  if spec.single_rows and (hidden or config.objective == "likelihood"):
+    return "all_seen"
+  if config.objective == "likelihood":
+    return "all_of_batch"
+  return "one_of_batch" if hidden else "one_of_task"
+
+
+def _of_setting(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of what may be known at each setting."""
+  setting, hidden = config.stream.setting, hides_tasks(config.stream)
+  name, spec = config.method.name, methods.find(config.method.name)
+  every = config.method.get("consolidate_every", 0)
+  return [
+    (
+      hidden and config.negatives == "one_of_task",
+      "config.negatives='one_of_task' needs task boundaries, and "
+      f"config.stream.setting={setting!r} has none; use 'one_of_batch'.",
+    ),
+    (
+      hidden and config.stream.scenario == "task",
+      "config.stream.scenario='task' tells the learner its task, and "
+      f"config.stream.setting={setting!r} hides it; use 'boundary_aware'.",
+    ),
+    (
+      hidden and spec.boundaries and not spec.periodic,
+      f"config.method.name={name!r} needs task boundaries, and "
+      f"config.stream.setting={setting!r} has none; use 'boundary_aware'.",
+    ),
+    (
+      hidden and spec.periodic and not every,
+      f"config.method.name={name!r} would never consolidate with "
+      f"config.stream.setting={setting!r}; set config.method.consolidate_every, for "
+      "example to 100.",
+    ),
+  ]
+
+
+def _of_method(config: ConfigDict) -> list[Rule]:
+  """Returns the rules that follow from the facts of a method's spec."""
+  name, spec = config.method.name, methods.find(config.method.name)
+  negatives, scenario = config.negatives, config.stream.scenario
+  return [
+    (
+      spec.mixes_tasks and scenario == "task",
+      f"config.method.name={name!r} mixes tasks in a batch, and "
+      "config.stream.scenario='task' sets only a task's own classes against each "
+      "other; use 'class'.",
+    ),
+    (
+      config.stream.batch_size < 2 and negatives in IN_BATCH and not spec.joins_batch,
+      f"config.negatives={negatives!r} looks for another class in a batch of one row; "
+      "set config.stream.batch_size to 2 or more.",
+    ),
+    (
+      spec.single_rows and negatives in IN_BATCH,
+      f"config.method.name={name!r} takes the gradients of single rows, and "
+      f"config.negatives={negatives!r} looks for others in the batch; use 'all_seen', "
+      "and another objective than 'joint_pairs'.",
+    ),
+    (
+      spec.own_objective and config.objective != "ce",
+      f"config.method.name={name!r} has an objective of its own, in the place of "
+      f"config.objective={config.objective!r}; use 'ce'.",
+    ),
+    (
+      spec.own_objective and negatives != "all_seen",
+      f"config.method.name={name!r} has candidates of its own, in the place of "
+      f"config.negatives={negatives!r}; use 'auto'.",
+    ),
+  ]
+
+
+def _of_objective(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of objectives and their negatives."""
+  pairs, negatives = config.objective == "joint_pairs", config.negatives
+  return [
+    (
+      pairs != (negatives == "repaired"),
+      "config.objective='joint_pairs' and config.negatives='repaired' go together; "
+      "set both, or leave config.negatives='auto'.",
+    ),
+    (
+      config.objective == "ce" and not negatives.startswith("all_"),
+      f"config.objective='ce' normalises over many classes, not over {negatives!r}; "
+      "use config.negatives='all_seen' or 'all_of_batch'.",
+    ),
+    (
+      negatives == "all_classes" and config.stream.scenario == "task",
+      "config.negatives='all_classes' sets the classes of all tasks against each "
+      "other, and config.stream.scenario='task' only a task's own; use 'all_seen'.",
+    ),
+  ]
+
+
+def _of_inputs(config: ConfigDict) -> list[Rule]:
+  """Returns the rule of a network and the shape of what it is given, where known."""
+  shape = data.find(config.data.name).image_shape
+  name, spec = config.network.name, networks.find(config.network.name)
+  fitting = [n for n, other in networks.NETWORKS.items() if fits(other, shape)]
+  return [
+    (
+      not fits(spec, shape),
+      f"config.network.name={name!r} takes {spec.wants}, which those of "
+      f"config.data.name={config.data.name!r} are not; use {' or '.join(fitting)}.",
+    )
+  ]
+
+
+def fits(network: networks.NetworkSpec, shape: tuple[int, ...] | None) -> bool:
+  """Returns whether a network takes images [H, W] or [H, W, C], or rows [F]."""
+  if shape is None:
+    return True
+  return network.accepts((*shape, 1) if len(shape) == 2 else shape)
+
+
+def _of_data(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of images and of what is held out."""
+  spec = data.find(config.data.name)
+  colour = spec.image_shape is None or len(spec.image_shape) == 3
+  return [
+    (
+      config.data.augment != "none" and not colour,
+      f"config.data.augment={config.data.augment!r} is for colour images, not for "
+      f"{config.data.name!r}; use 'none'.",
+    ),
+    (
+      config.data.validation > 0 and config.data.memorise,
+      f"config.data.validation={config.data.validation} holds images out of training, "
+      "and config.data.memorise=True scores on the training images; set one of them to "
+      "0 or False.",
+    ),
+    *(_of_channels(config, key) for key in ("mean", "std")),
+    (
+      any(isinstance(std, float | int) and not std > 0 for std in config.data.std),
+      f"config.data.std={config.data.std!r} divides the pixels; give positive numbers.",
+    ),
+  ]
+
+
+def _of_channels(config: ConfigDict, key: str) -> Rule:
+  """Returns the rule of a key of `data` that has a number for each channel."""
+  shape, values = data.find(config.data.name).image_shape, config.data[key]
+  channels = shape[2] if shape is not None and len(shape) == 3 else 1
+  numbers = all(isinstance(v, float | int) and math.isfinite(v) for v in values)
+  unfit = shape is not None and len(values) not in (0, channels)
+  return (
+    not numbers or unfit,
+    f"config.data.{key}={values!r} does not fit the images of config.data.name="
+    f"{config.data.name!r}; give {channels} number{'s' * (channels > 1)}, one a "
+    "channel, or () for the usual.",
+  )
+
+
+def _of_generated(config: ConfigDict) -> list[Rule]:
+  """Returns the rules of images that are not stored."""
+  name = f"config.data.name={config.data.name!r}"
+  return [
+    (
+      not config.data.memorise,
+      f"{name} has no labels but random ones, to be learned by heart; set "
+      "config.data.memorise=True.",
+    ),
+    (
+      config.data.images == 0,
+      f"{name} has as many images as are asked for; set config.data.images.",
+    ),
+    (
+      config.data.source != "auto",
+      f"{name} is generated and cannot be had from config.data.source="
+      f"{config.data.source!r}; use 'auto'.",
+    ),
+    (
+      config.data.augment != "none",
+      f"config.data.augment={config.data.augment!r} is for stored images, not for "
+      f"{name}; use 'none'.",
+    ),
+    (
+      not networks.find(config.network.name).takes_rows,
+      f"{name} is drawn as rows of numbers, which config.network.name="
+      f"{config.network.name!r} does not take; use 'ebm_capacity'.",
+    ),
+    (
+      config.stream.name == "permuted",
+      f"config.stream.name='permuted' is for stored images, not for {name}; use "
+      "'split'.",
+    ),
+    (
+      len(config.data.mean) + len(config.data.std) > 0,
+      f"{name} is drawn as the network sees it; leave config.data.mean and "
+      "config.data.std at ().",
+    ),
+  ]
+
+
+def require_classes(config: ConfigDict, sizes: np.ndarray) -> None:
+  """Refuses tasks whose numbers of classes [T] a method cannot learn.
+
+  No rule of a configuration: the data say how many classes a task has. Either no row
+  would stand against another class, or a method or network needs equal tasks.
+  """
+  spec, negatives = methods.find(config.method.name), config.negatives
+  network = networks.find(config.network.name)
+  if len(set(sizes.tolist())) > 1 and (spec.even_tasks or network.contexts):
+    raise ConfigError(
+      f"config.method.name={config.method.name!r} needs as many classes in each task, "
+      f"and they have {', '.join(map(str, sizes))}; choose another "
+      "config.stream.tasks."
+    )
+  if config.stream.setting != "boundary_aware" or min(sizes) != 1:
+    return
+  near = negatives in ("one_of_task", *IN_BATCH) and not spec.joins_batch
+  # A network with contexts normalises over a row's own task, whatever else was seen.
+  if near or config.stream.scenario != "class" or network.contexts:
+    raise ConfigError(
+      f"config.stream.tasks={config.stream.tasks} leaves one class in a task, which "
+      f"config.method.name={config.method.name!r} with config.negatives={negatives!r} "
+      "sets against no other; use fewer tasks."
+    )
+
+
+def require_period(config: ConfigDict, steps: int) -> None:
+  """Refuses a period of consolidation that would not end within a run of `steps`."""
+  every = config.method.get("consolidate_every", 0)
+  if every > steps:
+    raise ConfigError(
+      f"config.method.name={config.method.name!r} would never consolidate: "
+      f"config.method.consolidate_every={every}, and the run has {steps} steps; give "
+      f"{steps} or less."
+    )
+
+
+def require_shape(config: ConfigDict, shape: tuple[int, ...]) -> None:
+  """Refuses data whose shape, known once they are loaded, the network cannot take."""
+  spec: Any = networks.find(config.network.name)
+  if not fits(spec, shape):
+    raise ConfigError(
+      f"config.network.name={config.network.name!r} takes {spec.wants}, and the inputs "
+      f"have the shape {shape}; use 'ebm' or 'sbc'."
+    )
+  if config.stream.name == "permuted" and not spec.takes_rows:
+    raise ConfigError(
+      "config.stream.name='permuted' permutes rows of pixels, which config.network.name"
+      f"={config.network.name!r} does not take; use 'ebm' or 'sbc'."
+    )

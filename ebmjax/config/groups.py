@@ -1,0 +1,242 @@
+"""The groups of a configuration, each with the keys of what is chosen in it."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from ebmjax import data, methods, networks
+from ebmjax.config import flat_keys, nested
+from ebmjax.config.schema import Key, Range, nearest
+from ebmjax.errors import ConfigError
+from ebmjax.losses import LOSSES
+from ebmjax.methods import optimisers
+from ebmjax.negatives import NEGATIVES
+from ebmjax.streams.augmentation import AUGMENTATIONS
+from ebmjax.streams.spec import SETTINGS, STREAMS, stream_keys
+
+# Keys that choose the keys beside them.
+CHOICES = {
+  *("data.name", "stream.name", "stream.setting"),
+  *("network.name", "method.name", "optimiser.name"),
+}
+# Keys that say where things lie, not what they are; each machine may have its own.
+PLACES = (
+  *("data.dir", "data.source", "data.download", "data.require_full"),
+  "network.pretrained",
+)
+
+
+def _key(name: str, default: Any, text: str, least: int | None = None, **more: Any):
+  return Key(name, default, text, range=Range(least=least), **more)
+
+
+_ROOT = (
+  # JAX's keys have 32 bits, and larger seeds would repeat smaller ones.
+  Key("seed", 0, "the first seed", range=Range(0, 2**31 - 1), free=True),
+  _key("seeds", 1, "how many seeds, all in one process", 1, free=True),
+  Key("objective", "contrastive", "the training loss", choices=tuple(LOSSES)),
+  Key(
+    "negatives",
+    "auto",
+    "labels that stand against the true one; auto: those that fit the objective",
+    choices=("auto", *NEGATIVES),
+  ),
+)
+_DATA = (
+  Key("source", "auto", "where to look for it", choices=data.SOURCES, free=True),
+  Key("dir", "", "folder of its files or of TFDS sets; '': TFDS' default", free=True),
+  Key("require_full", False, "accept nothing but the whole official set", free=True),
+  Key("download", True, "whether a missing set may be downloaded", free=True),
+  Key(
+    "augment",
+    "none",
+    "random change of every image at every draw",
+    choices=tuple(AUGMENTATIONS),
+  ),
+  Key("mean", (), "of each channel, pixels from 0 to 1; (): the set's own"),
+  Key("std", (), "of each channel, likewise"),
+  _key("images", 0, "the first so many training images; 0: all", 0),
+  _key("validation", 0, "training images of a class to score on, not the test's", 0),
+  Key("memorise", False, "random labels; the training images are the test images"),
+)
+_EVAL = (
+  Key("at_task_ends", True, "evaluate at task ends; the last step always is"),
+  _key("every", 0, "evaluate every so many steps as well; 0: not", 0),
+  _key("batch_size", 200, "test images evaluated at a time", 1),
+  Key("metrics", (), "import paths of further metrics, package.module:METRIC"),
+)
+_CHECKPOINT = (
+  _key("every", 2000, "steps between checkpoints", 1),
+  # While one is written, another is whole.
+  _key("keep", 2, "checkpoints to keep", 2),
+)
+_RUNNER = (
+  _key("chunk", 100, "steps of one compiled call", 1),
+  Key(
+    "driver",
+    "auto",
+    "seeds in turn (map) or side by side (vmap); auto: by the backend",
+    choices=("auto", "map", "vmap"),
+  ),
+  _key("devices", 0, "devices that share the seeds, of all processes; 0: all", 0),
+  _key("batch_devices", 1, "of these, how many share each batch", 1),
+)
+_FIXED: dict[str, tuple[Key, ...]] = {
+  "eval": tuple(key._replace(free=True) for key in _EVAL),
+  "checkpoint": tuple(key._replace(free=True) for key in _CHECKPOINT),
+  "runner": tuple(key._replace(free=True) for key in _RUNNER),
+}
+_TITLES = {
+  "data": "data set",
+  "network": "network",
+  "method": "continual-learning method",
+  "optimiser": "optimiser",
+}
+_DEFAULTS = {
+  "data.name": "mnist",
+  "stream.name": "split",
+  "stream.setting": "boundary_aware",
+  "network.name": "ebm",
+  "method.name": "finetune",
+  "optimiser.name": "adam",
+}
+
+
+_REGISTRIES: dict[str, Mapping[str, Any]] = {
+  "data": data.DATASETS,
+  "network": networks.NETWORKS,
+  "method": methods.METHODS,
+  "optimiser": optimisers.OPTIMISERS,
+}
+_FINDERS: dict[str, Callable[[str], Any]] = {
+  "data": data.find,
+  "network": networks.find,
+  "method": methods.find,
+  "optimiser": optimisers.find,
+}
+
+
+def keys_of(settings: Mapping[str, Any]) -> dict[str, Key]:
+  """Returns every key, by its dotted name, of the choices among flat `settings`."""
+  chosen = {key: settings.get(key, default) for key, default in _DEFAULTS.items()}
+  if not methods.find(chosen["method.name"]).uses_optimiser:
+    chosen["optimiser.name"] = "none"
+  groups: dict[str, Mapping[str, Key]] = {
+    "": {key.name: key for key in _ROOT},
+    "data": _component("data", chosen, _DATA),
+    "stream": stream_keys(chosen["stream.name"], chosen["stream.setting"]),
+    "network": _component("network", chosen),
+    "method": _component("method", chosen),
+    "optimiser": _component("optimiser", chosen),
+    **{group: {key.name: key for key in keys} for group, keys in _FIXED.items()},
+  }
+  found = {
+    f"{group}.{name}" if group else name: key
+    for group, keys in groups.items()
+    for name, key in keys.items()
+  }
+  return found | {
+    key: found[key]._replace(default=value) for key, value in chosen.items()
+  }
+
+
+def _component(
+  group: str, chosen: Mapping[str, Any], shared: tuple[Key, ...] = ()
+) -> dict[str, Key]:
+  spec = _FINDERS[group](chosen[f"{group}.name"])
+  name = Key(
+    "name",
+    _DEFAULTS[f"{group}.name"],
+    f"the {_TITLES[group]}, or the import path of a spec",
+    choices=tuple(_REGISTRIES[group]),
+    open_choices=True,
+  )
+  own = {key.name: key for key in (name, *shared)}
+  return own | {n: key for n, key in spec.keys.items() if n not in own}
+
+
+def versions(settings: Mapping[str, Any]) -> dict[str, int]:
+  """Returns the result version of each component that flat `settings` choose."""
+  return {
+    group: find(settings[f"{group}.name"]).version for group, find in _FINDERS.items()
+  }
+
+
+def is_installed(settings: Mapping[str, Any]) -> bool:
+  """Returns whether the components that flat `settings` choose can be found here."""
+  try:
+    keys_of(settings)
+  except ConfigError:
+    return False
+  return True
+
+
+def complete(settings: Mapping[str, Any], *, drop_unknown: bool = False) -> ConfigDict:
+  """Returns the configuration of flat `settings`, with defaults for all other keys.
+
+  Settings of what is not chosen are left out, so that an experiment can say what holds
+  for each choice; a key that no component has is refused, or left out, too.
+  """
+  keys = keys_of(settings)
+  groups = {name.partition(".")[0] for name in keys if "." in name}
+  for key in settings:
+    if key in groups or not (drop_unknown or key in keys or _is_known(key)):
+      raise ConfigError(f"config.{key} {unknown(key, keys)}")
+  config = ConfigDict(nested({name: key.default for name, key in keys.items()}))
+  given = {key: value for key, value in settings.items() if key in keys}
+  given["optimiser.name"] = config.optimiser.name  # a method may have none
+  for key, value in given.items():
+    try:
+      config.update_from_flattened_dict({key: value})
+    except (TypeError, ValueError) as error:
+      raise ConfigError(
+        f"config.{key}={value!r} is of the wrong type; give a value such as "
+        f"{keys[key].default!r}."
+      ) from error
+  return config
+
+
+def _is_known(key: str) -> bool:
+  """Returns whether any registered component has a key of this name."""
+  group, _, name = key.rpartition(".")
+  if group == "stream":
+    return any(name in stream_keys(s, t) for s in STREAMS for t in SETTINGS)
+  own = any(name in spec.keys for spec in _REGISTRIES.get(group, {}).values())
+  return own or key in keys_of({})
+
+
+def unknown(key: str, known: Collection[str]) -> str:
+  """Returns what is said of a name that is no key of the configuration."""
+  below = [name for name in known if name.startswith(f"{key}.")]
+  if below:
+    return f"is a group of keys, such as config.{below[0]}; see --help for all keys."
+  group, _, name = key.rpartition(".")
+  others = [n for n, spec in _REGISTRIES.get(group, {}).items() if name in spec.keys]
+  if others:
+    return (
+      f"is a key of {', '.join(others)}, not of the chosen config.{group}.name; see "
+      "--help for all keys."
+    )
+  hint = nearest(key, known)
+  if hint:
+    return f"is unknown; did you mean config.{hint}? See --help for all keys."
+  return "is unknown; see --help for all keys."
+
+
+def require_keys(config: ConfigDict, origin: str) -> None:
+  """Refuses a configuration that lacks keys of its choices, or has others.
+
+  One that was resolved before also has result versions.
+  """
+  given = {k: v for k, v in flat_keys(config).items() if not k.startswith("version.")}
+  known = keys_of(given)
+  for key in given:
+    if key not in known:
+      raise ConfigError(f"config.{key} of {origin} {unknown(key, known)}")
+  for key in known:
+    if key not in given:
+      raise ConfigError(
+        f"config.{key} is missing in {origin}; start from ebmjax.config.default(), and "
+        "change choices with ebmjax.config.with_settings."
+      )

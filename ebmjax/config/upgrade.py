@@ -1,0 +1,67 @@
+"""Brings configurations that an earlier version wrote into today's form."""
+
+import functools
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from ebmjax.config import flat_keys, nested
+from ebmjax.config.groups import complete, is_installed, versions
+
+# Before 0.2.0 a configuration held every key of every component.
+_RENAMED = {
+  "network.conv": "network.backbone_mode",
+  "network.mask_off": "network.mask_drop_rate",
+  "method.draws": "method.mc_samples",
+  "method.dreams": "method.replay_batch",
+  "method.adapted": "method.num_generated_units",
+}
+_NETWORKS = {  # (network.name, network.trunk) -> network.name
+  ("ebm", "none"): "ebm",
+  ("sbc", "none"): "sbc",
+  ("ebm", "conv4"): "ebm_conv4",
+  ("sbc", "conv4"): "sbc_conv4",
+  ("ebm", "conv5"): "ebm_conv5",
+  ("sbc", "conv5"): "sbc_conv5",
+  ("sbc", "resnet18"): "sbc_resnet18",
+  ("ebm", "flat"): "ebm_capacity",
+  ("sbc", "flat"): "sbc_capacity",
+}
+
+
+def upgrade(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns a run's configuration, nested, with today's keys and result versions.
+
+  Keys that a later version brought have their defaults, and results from before there
+  were versions have version 1. Where a component is not installed here, its keys are
+  not known, and the configuration stays as it is.
+  """
+  flat = flat_keys(config)
+  stamped = {key: flat.pop(key) for key in list(flat) if key.startswith("version.")}
+  if "network.trunk" in flat:
+    flat = _from_first_form(flat)
+  if not is_installed(flat):
+    return nested(flat | stamped)
+  flat = {k: tuple(v) if isinstance(v, list) else v for k, v in flat.items()}
+  upgraded = complete(flat, drop_unknown=True).to_dict()
+  ones = dict.fromkeys(versions(flat_keys(upgraded)), 1)
+  found = {group: stamped.get(f"version.{group}", one) for group, one in ones.items()}
+  return upgraded | {"version": found}
+
+
+def _from_first_form(flat: Mapping[str, Any]) -> dict[str, Any]:
+  whole = _first_defaults() | dict(flat)
+  trunk = whole.pop("network.trunk")
+  name = _NETWORKS.get((whole["network.name"], trunk), whole["network.name"])
+  if whole["network.context"]:
+    name = "context_mlp"
+  named = {_RENAMED.get(key, key): value for key, value in whole.items()}
+  return named | {"network.name": name}
+
+
+@functools.cache
+def _first_defaults() -> dict[str, Any]:
+  """Returns the defaults of that time: a run may be older than some of its keys."""
+  text = resources.files("ebmjax.config").joinpath("defaults_v1.json").read_text()
+  return flat_keys(json.loads(text))

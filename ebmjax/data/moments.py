@@ -1,0 +1,32 @@
+"""The mean and the standard deviation of a set's inputs, to normalise by."""
+
+import math
+
+import numpy as np
+
+from ebmjax.data.pixels import blocks
+from ebmjax.types import Dataset
+
+
+def statistics(
+  dataset: Dataset, *, by_feature: bool = True
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+  """Returns mean and std of the training inputs, of each channel.
+
+  Images count as values from 0 to 1: grey ones have one channel, colour ones three.
+  Each feature of rows is a channel; without `by_feature`, for a stream that permutes
+  them, all are one. What never varies has std 1.
+  """
+  x = dataset.train_x
+  channels = x.shape[-1] if x.ndim == 4 or (x.ndim == 2 and by_feature) else 1
+  count = len(x) * math.prod(x.shape[1:]) // channels
+  mean = sum(_table(b, channels).sum(axis=0) for b in blocks(x)) / count
+  squares = sum(((_table(b, channels) - mean) ** 2).sum(axis=0) for b in blocks(x))
+  std = np.sqrt(squares / count)
+  return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+
+
+def _table(block: np.ndarray, channels: int) -> np.ndarray:
+  """Returns inputs as float64 [values, channels]."""
+  values = block.reshape(-1, channels).astype(np.float64)
+  return values / 255 if block.dtype == np.uint8 else values

@@ -1,0 +1,95 @@
+"""Data of the user's own: an npz file, images by class, or a set prepared by TFDS."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from ebmjax.config.schema import Range
+from ebmjax.data import files, image_folder, npz, tfds_own
+from ebmjax.data.arrays import Split
+from ebmjax.data.assembly import assemble
+from ebmjax.data.spec import DatasetSpec
+from ebmjax.errors import DataError
+from ebmjax.types import Dataset
+
+_KEYS = ("x_train", "y_train", "x_test", "y_test", "x", "y")
+_KINDS = (
+  "an npz file, a folder with one, a folder of images by class, or a set prepared by "
+  "TFDS"
+)
+_REMEDY = "write it again with np.savez"
+
+
+def load(
+  *,
+  dir: Annotated[str, "an npz file, a folder with one, or images by class"] = "",
+  range: Annotated[
+    Sequence[float], "pixels of black and white; (): 0..1 or 0..255, whichever fits"
+  ] = (),
+  test_share: Annotated[
+    float, Range(above=0.0, below=1.0), "of a class to test on, without a test part"
+  ] = 0.2,
+) -> Dataset:
+  """Returns the data in `dir`, named after its file or folder.
+
+  `range` and `test_share` are as in `from_arrays`. A large npz stays on the disk where
+  it has a test part; otherwise both parts are copied into memory.
+  """
+  if not dir:
+    raise DataError(
+      f"config.data.name=own needs config.data.dir, and it is not set: give {_KINDS}."
+    )
+  path = files.expand(dir).resolve()
+  if not path.exists():
+    raise DataError(f"{path} does not exist: set config.data.dir to {_KINDS}.")
+  parts, name, origin, class_names = _read(path)
+  return assemble(
+    parts,
+    name=name,
+    origin=origin,
+    class_names=class_names,
+    test_share=test_share,
+    value_range=range,
+  )
+
+
+OWN = DatasetSpec(name="own", title="Own data", sources=("files",), load=load)
+
+
+def _read(path: Path) -> tuple[list[Split], str, str, tuple[str, ...] | None]:
+  """Returns the parts at a place, a name, what they are, and names of classes."""
+  if path.is_file():
+    if path.suffix != ".npz":
+      raise DataError(f"{path} is not an npz file: set config.data.dir to {_KINDS}.")
+    return _read_npz(path), path.stem, f"the user's own {path.name}", None
+  prepared = tfds_own.find(path)
+  if prepared is not None:
+    parts, class_names = tfds_own.read(prepared)
+    name = prepared.parent.name
+    return parts, name, f"TFDS {name} {prepared.name}", class_names
+  archives = sorted(path.glob("*.npz"))
+  if len(archives) > 1:
+    raise DataError(
+      f"{path} holds several npz files ({', '.join(p.name for p in archives)}): set "
+      "config.data.dir to one of them."
+    )
+  if archives:
+    return _read(archives[0])
+  return image_folder.read(path), path.name, "the user's own folder of images", None
+
+
+def _read_npz(path: Path) -> list[Split]:
+  """Returns the training part of an npz file, and its test part where it has one."""
+  found = npz.read(path, _KEYS, _REMEDY)
+  train = ("x_train", "y_train") if "x_train" in found else ("x", "y")
+  pairs = [train]
+  if "x_test" in found or "y_test" in found:
+    pairs.append(("x_test", "y_test"))
+  missing = [key for pair in pairs for key in pair if key not in found]
+  if missing:
+    held = ", ".join(npz.names(path)) or "nothing"
+    raise DataError(
+      f"{path} must hold x_train and y_train (and x_test, y_test), or x and y, but "
+      f"lacks {', '.join(missing)} and holds {held}: add or rename arrays."
+    )
+  return [Split(found[x], found[y], f"{path}[{x}]", f"{path}[{y}]") for x, y in pairs]

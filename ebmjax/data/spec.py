@@ -1,0 +1,74 @@
+"""What is known about a data set before any of it is read.
+
+A new data set is one file with a `DatasetSpec`, and one line in `registry.DATASETS`; a
+set of another package needs no line, its name is its import path.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ebmjax.config.schema import Key, keys_of
+from ebmjax.data.arrays import Pins
+from ebmjax.data.layout import Layout
+from ebmjax.types import Dataset
+
+_UNPINNED = Pins(size=0, x="", y="", rows="")
+
+
+class Download(NamedTuple):
+  """An official file as its server has it, still packed."""
+
+  size: int  # bytes
+  sha256: str
+
+
+class DatasetSpec(NamedTuple):
+  """A data set: its facts, and what can deliver it.
+
+  A set with official files has `train`, `test`, `url`, `downloads` and `layouts`. Any
+  other has `load`, a function with keyword-only parameters, which are keys of
+  config.data: it returns the arrays (train_x, train_y, test_x, test_y) in any form
+  that `from_arrays` takes, or a whole Dataset.
+  """
+
+  name: str
+  title: str  # for people: "CIFAR-10"
+  # Where one of the next four is None, it is known once the set is loaded. Their types
+  # are Any, because code for an official set relies on them without asking.
+  image_shape: Any = None  # tuple[int, ...]: (H, W), (H, W, 3) or (F,)
+  num_classes: Any = None  # int
+  mean: Any = None  # tuple[float, ...], of each channel, of values from 0 to 1
+  std: Any = None  # tuple[float, ...]
+  class_names: tuple[str, ...] = ()  # by class; (): its number
+  sources: tuple[str, ...] = ()  # beside "auto", what config.data.source may name
+  train: Pins = _UNPINNED
+  test: Pins = _UNPINNED
+  url: str = ""  # the folder that `downloads` are in
+  downloads: dict[str, Download] = {}  # noqa: RUF012  by file name, never changed
+  layouts: tuple[Layout, ...] = ()  # the forms its files may have
+  embedded: Callable[[Any], Dataset] | None = None  # (spec) -> its stand-in
+  load: Callable[..., Any] | None = None
+  generated: bool = False  # nothing is stored: the network draws the images
+  version: int = 1  # of the arrays: another one, and results are not comparable
+
+  @property
+  def keys(self) -> dict[str, Key]:
+    """Returns the keys of config.data that its `load` has."""
+    return {} if self.load is None else keys_of(self.load)
+
+  @property
+  def downloaded(self) -> Layout:
+    """Returns the form that the downloads have, or else the first one."""
+    names = {name.removesuffix(".gz") for name in self.downloads}
+    forms = [layout for layout in self.layouts if set(layout.names) == names]
+    return [*forms, *self.layouts][0]
+
+  @property
+  def by_hand(self) -> str:
+    """Returns how to get the set without our help, as part of a sentence."""
+    get = f"download {', '.join(self.downloads)} from {self.url}"
+    if not self.downloads:
+      get = f"put {', '.join(self.downloaded.names)}"
+    return (
+      f"{get} into a folder and set config.data.source=files and config.data.dir to it"
+    )

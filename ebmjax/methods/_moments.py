@@ -1,0 +1,164 @@
+r"""Class means and one within-class scatter of frozen features, exact at every step.
+
+A batch is merged into what was there before (Chan et al. 1979), so that no number is
+the small difference of two large ones:
+
+    mu_y <- mu_y + (n_batch / n) (mean of the batch's rows of y - mu_y)
+    S    <- S + sum_b (phi_b - mu_old) (phi_b - mu_new)^T,   each of the row's class
+
+Apart from rounding the order of rows does not matter, a class may begin at any time,
+and passing over the same rows again changes neither the means nor S / n.
+
+The steps are in float32; the one system of equations before an evaluation is solved in
+float64, since covariances of pixels and of random features are close to singular.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+
+# Of the checks in ebmjax.testing, for methods that learn each class by itself.
+POSITIVES_ALONE = dict.fromkeys(
+  ("one_class_keeps_energies", "one_class_keeps_state"),
+  "a class is learned from its own rows: no negative is needed",
+)
+
+
+class Moments(NamedTuple):
+  """What is kept of all rows so far."""
+
+  counts: Array  # [C] int32
+  means: Array  # [C, F]
+  scatter: Array | tuple[()]  # [F, F]; () where it is not asked for
+
+
+class _State(NamedTuple):
+  params: Moments  # all that is learned
+  frozen: tuple[PyTree, PyTree]  # the network's parameters and other variables
+
+
+class _Ready(NamedTuple):
+  """A state made ready to answer for many images."""
+
+  frozen: tuple[PyTree, PyTree]
+  rule: PyTree
+  known: Array  # [C] bool
+
+
+def empty_moments(num_classes: int, width: int, *, scatter: bool) -> Moments:
+  """Returns the moments of no rows."""
+  return Moments(
+    jnp.zeros(num_classes, jnp.int32),
+    jnp.zeros((num_classes, width)),
+    jnp.zeros((width, width)) if scatter else (),  # nothing empty can be saved
+  )
+
+
+def add_rows(moments: Moments, phi: Array, y: Array) -> Moments:
+  """Returns the moments with rows phi [B, F] of classes y [B]."""
+  counts, means, scatter = moments
+  hot = jax.nn.one_hot(y, counts.shape[0])
+  new = jnp.sum(hot, axis=0)
+  total = counts + new.astype(jnp.int32)
+  batch_means = (hot.T @ phi) / jnp.maximum(new, 1)[:, None]
+  # A new class starts at its batch's mean: at 0 its scatter would lose digits.
+  old = jnp.where((counts > 0)[:, None], means, batch_means)
+  share = new / jnp.maximum(total, 1)
+  # Not old + share * (batch_means - old) for a new class, which has no old mean.
+  means = jnp.where((total > 0)[:, None], old + share[:, None] * (batch_means - old), 0)
+  if not isinstance(scatter, tuple):
+    scatter = scatter + (phi - old[y]).T @ (phi - means[y])
+  return Moments(total, means, scatter)
+
+
+def covariance(moments: Moments) -> Array:
+  """Returns [F, F]: the scatter within classes, divided by the number of rows."""
+  return jnp.asarray(moments.scatter) / jnp.maximum(jnp.sum(moments.counts), 1)
+
+
+def shares(moments: Moments) -> Array:
+  """Returns [C]: the share of each class in all rows."""
+  return moments.counts / jnp.maximum(jnp.sum(moments.counts), 1)
+
+
+def solve_positive(matrix: Array, right: Array) -> Array:
+  """Returns X [F, K] with matrix X = right; matrix [F, F] is positive definite."""
+  factor = jax.scipy.linalg.cho_factor(matrix, lower=True)
+  return jax.scipy.linalg.cho_solve(factor, right)
+
+
+def in_float64(function: Callable[[Moments], PyTree], moments: Moments) -> PyTree:
+  """Returns function(moments) in float32, computed in float64 where there is one."""
+  if jax.default_backend() == "tpu":
+    return function(moments)
+
+  def cast(tree: PyTree, kind: Any) -> PyTree:
+    def one(leaf: Array) -> Array:
+      floats = jnp.issubdtype(leaf.dtype, jnp.floating)
+      return lax.convert_element_type(leaf, kind) if floats else leaf
+
+    return jax.tree.map(one, tree)
+
+  with jax.enable_x64(True):
+    return cast(function(cast(moments, jnp.float64)), jnp.float32)
+
+
+def closed_form_learner(
+  problem: Problem,
+  solve: Callable[[Moments], PyTree],
+  score: Callable[[PyTree, Array], Array],
+  *,
+  scatter: bool = True,
+) -> Learner:
+  """Returns the learner that keeps moments of the network's features.
+
+  solve(moments) -> rule, once before an evaluation; score(rule, phi [B, F]) -> [B, C].
+  The network stays as it was drawn. A step's loss is the mean squared distance of its
+  rows' features to their classes' means: what `solve` makes of them is not known yet.
+  """
+  network = problem.network
+
+  def init(key: Array) -> _State:
+    frozen = network.init(key)
+    row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
+    width = jax.eval_shape(network.features, *frozen, row).shape[1]
+    return _State(empty_moments(network.num_classes, width, scatter=scatter), frozen)
+
+  def step(state: _State, key: Array, batch: Batch) -> tuple[_State, dict[str, Array]]:
+    del key
+    phi = network.features(*state.frozen, batch.x)
+    moments = add_rows(state.params, phi, batch.y)
+    apart = jnp.sum(jnp.square(phi - moments.means[batch.y]), axis=1)
+    return state._replace(params=moments), {"loss": jnp.mean(apart)}
+
+  def consolidate(state: _State, key: Array, view: TaskView) -> _State:
+    del key, view
+    return state
+
+  def prepare(state: _State) -> _Ready:
+    return _Ready(state.frozen, solve(state.params), state.params.counts > 0)
+
+  def energies(state: _State | _Ready, x: Array) -> Array:
+    ready = prepare(state) if isinstance(state, _State) else state
+    phi = network.features(*ready.frozen, x)
+    return with_unknown(score(ready.rule, phi), ready.known)
+
+  return Learner(init, step, consolidate, energies, consolidates=False, prepare=prepare)
+
+
+def with_unknown(energies: Array, known: Array) -> Array:
+  """Returns energies [B, C], those of classes not known [C] above all others of a row.
+
+  As far above the highest known energy as that is above the lowest, and 1: finite, and
+  of the same size, since reports scale a row's energies by their range.
+  """
+  among = known[None, :]
+  high = jnp.max(jnp.where(among, energies, -jnp.inf), axis=1, keepdims=True)
+  low = jnp.min(jnp.where(among, energies, jnp.inf), axis=1, keepdims=True)
+  above = jnp.where(jnp.any(known), high + (high - low) + 1, 0.0)
+  return jnp.where(among, energies, above)

@@ -1,0 +1,124 @@
+"""A small model for each class, trained by Adam on the rows of its class alone.
+
+A step touches the models of the labels in its batch and no others, not even their
+moments: nothing can be forgotten, a class may begin at any time, and task boundaries
+do not matter. The models are one tree with a leading axis [C]; a step goes over the
+labels that are present, so that its cost does not grow with the number of classes.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from ebmjax.config.schema import Number, Rate
+from ebmjax.methods._moments import with_unknown
+from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+
+LearningRate = Annotated[Rate, "step size of Adam at the start of a class"]
+DecaySteps = Annotated[
+  Number, "steps of a class in which its rate falls to 0 by a cosine; 0: constant"
+]
+
+
+class ClassModels(NamedTuple):
+  """What a method with a model for each class is made of.
+
+  `shared` is what all classes have in common and nothing trains; phi [B, F] are the
+  features of the problem's network, which is not trained either.
+  """
+
+  init: Callable[[Array, int], PyTree]  # (key, F) -> one class's parameters
+  init_shared: Callable[[Array, int], PyTree]  # (key, F) -> shared
+  targets: Callable[[PyTree, Array], PyTree]  # (shared, phi) -> of a batch, once
+  # (params of a class, targets, phi, key) -> losses [B]
+  losses: Callable[[PyTree, PyTree, Array, Array], Array]
+  # (stacked params [C, ...], shared, counts [C], phi) -> energies [B, C]
+  energies: Callable[[PyTree, PyTree, Array, Array], Array]
+
+
+class ClassState(NamedTuple):
+  """The state of all models."""
+
+  params: PyTree  # leading axis [C]
+  moments: PyTree  # Adam's, leading axis [C]
+  counts: Array  # [C] int32, rows seen
+  shared: PyTree
+  frozen: tuple[PyTree, PyTree]  # the network's parameters and other variables
+
+
+def per_class_learner(
+  problem: Problem, models: ClassModels, learning_rate: float, decay_steps: int
+) -> Learner:
+  """Returns the learner with a model for each class of the problem."""
+  network, classes = problem.network, problem.network.num_classes
+  rate: Any = learning_rate
+  if decay_steps:
+    rate = optax.cosine_decay_schedule(learning_rate, decay_steps)
+  tx = optax.adam(rate)
+
+  def init(key: Array) -> ClassState:
+    frozen = network.init(key)
+    row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
+    width = jax.eval_shape(network.features, *frozen, row).shape[1]
+    own, shared = jax.random.split(jax.random.fold_in(key, 1))
+    # All classes start alike: their energies then differ by what they learned alone.
+    params = jax.tree.map(
+      lambda leaf: jnp.tile(leaf, (classes, *[1] * leaf.ndim)), models.init(own, width)
+    )
+    moments = jax.vmap(tx.init)(params)
+    counts = jnp.zeros(classes, jnp.int32)
+    return ClassState(
+      params, moments, counts, models.init_shared(shared, width), frozen
+    )
+
+  def step(
+    state: ClassState, key: Array, batch: Batch
+  ) -> tuple[ClassState, dict[str, Array]]:
+    phi = network.features(*state.frozen, batch.x)
+    targets = models.targets(state.shared, phi)
+    new = jnp.bincount(batch.y, length=classes)
+    present = jnp.nonzero(new, size=min(classes, batch.y.shape[0]), fill_value=0)[0]
+
+    def one(i: Array, carry: Any) -> Any:
+      params, moments, total = carry
+      label = present[i]
+      mine = batch.y == label
+
+      def loss(params: PyTree) -> Array:
+        losses = models.losses(params, targets, phi, jax.random.fold_in(key, label))
+        return jnp.sum(jnp.where(mine, losses, 0.0)) / jnp.sum(mine)
+
+      def of_label(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda leaf: leaf[label], tree)
+
+      before = of_label(params)
+      value, gradient = jax.value_and_grad(loss)(before)
+      updates, after = tx.update(gradient, of_label(moments), before)
+      moved = optax.apply_updates(before, updates)
+
+      def put(tree: PyTree, part: PyTree) -> PyTree:
+        return jax.tree.map(lambda leaf, new: leaf.at[label].set(new), tree, part)
+
+      return put(params, moved), put(moments, after), total + value * jnp.sum(mine)
+
+    start = (state.params, state.moments, jnp.float32(0))
+    number = jnp.sum(new > 0)
+    params, moments, total = lax.fori_loop(0, number, one, start)
+    counts = state.counts + new.astype(jnp.int32)
+    state = state._replace(params=params, moments=moments, counts=counts)
+    return state, {"loss": total / batch.y.shape[0]}
+
+  def consolidate(state: ClassState, key: Array, view: TaskView) -> ClassState:
+    del key, view
+    return state
+
+  def energies(state: ClassState, x: Array) -> Array:
+    phi = network.features(*state.frozen, x)
+    found = models.energies(state.params, state.shared, state.counts, phi)
+    return with_unknown(found, state.counts > 0)
+
+  return Learner(init, step, consolidate, energies, consolidates=False)

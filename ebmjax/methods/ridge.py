@@ -1,0 +1,76 @@
+r"""Ridge regression of one-hot labels on frozen features, from running sums.
+
+McDonnell et al. (2023, RanPAC), over random ReLU features the variant `ranpac`:
+
+    E(x, y) = -w_y^T phi(x),   W = (G + l I)^-1 Q,   G = mean phi phi^T,
+    Q = mean phi onehot(y)^T,  l = penalty * trace(G) / F
+
+G and Q are made of class means and of the scatter within classes, which are exact at
+every step, in any order of rows (`_moments`): W is what joint training of a linear head
+would end at, so nothing can be forgotten. Deviation: RanPAC adds l to sums over images,
+and chooses it on held-out images; a share of the mean squared feature neither grows
+with the passes over the images nor depends on the scale of the features.
+
+State: counts [C], means [C, F], scatter [F, F], and the network as it was drawn.
+"""
+
+from typing import Annotated
+
+import jax.numpy as jnp
+from jax import Array
+
+from ebmjax.config.schema import Positive
+from ebmjax.methods import studies
+from ebmjax.methods._moments import (
+  POSITIVES_ALONE,
+  Moments,
+  closed_form_learner,
+  covariance,
+  in_float64,
+  shares,
+  solve_positive,
+)
+from ebmjax.methods._rules import plain_feature_rules
+from ebmjax.methods.spec import MethodSpec, setting
+from ebmjax.types import Learner, Problem
+
+
+def ridge(
+  problem: Problem,
+  *,
+  penalty: Annotated[Positive, "ridge, over the mean squared feature"] = 1e-4,
+) -> Learner:
+  """Builds the ridge classifier over the network's features."""
+
+  def weights(moments: Moments) -> Array:
+    sums = shares(moments)[:, None] * moments.means
+    gram = covariance(moments) + moments.means.T @ sums
+    width = gram.shape[0]
+    size = jnp.trace(gram) / width
+    # Features that are all 0, or no rows at all, must not divide by 0.
+    least = penalty * jnp.where(size > 0, size, 1.0)
+    gram += least * jnp.eye(width, dtype=gram.dtype)
+    return solve_positive(gram, sums.T)
+
+  def solve(moments: Moments) -> Array:
+    found: Array = in_float64(weights, moments)
+    return found
+
+  def score(w: Array, phi: Array) -> Array:
+    return -phi @ w
+
+  return closed_form_learner(problem, solve, score)
+
+
+RIDGE = MethodSpec(
+  ridge,
+  title="ridge",
+  uses_optimiser=False,
+  network="raw",
+  constraints=plain_feature_rules,
+  published={
+    benchmark: setting(studies.NOT_PUBLISHED, protocol)
+    for benchmark, protocol in studies.ONE_PASS.items()
+  },
+  exempt=POSITIVES_ALONE,
+)

@@ -1,0 +1,171 @@
+"""Networks over the CIFAR-100 trunk: five convolutions, pre-trained and frozen."""
+
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+from flax import linen as nn
+
+from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
+from ebmjax.networks.cifar100 import NormTrunk, load_trunk, num_features
+from ebmjax.networks.conv import is_blocked, mixed_kernels
+from ebmjax.networks.kept import kept_units, widest
+from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP, GatedLayers, is_masked
+from ebmjax.networks.module import from_module
+from ebmjax.networks.normalisation import Preparation
+from ebmjax.networks.spec import (
+  ConvForm,
+  Embedding,
+  Gate,
+  Hidden,
+  Init,
+  Inputs,
+  MaskDropRate,
+  NetworkSpec,
+  Skip,
+)
+from ebmjax.networks.trunked import BackboneMode, with_trunk
+from ebmjax.types import Network
+
+Mode = Annotated[BackboneMode, "what training does to the trunk"]
+Pretrained = Annotated[str, "npz file with the weights of the trunk"]
+
+
+def energy_conv5(
+  inputs: Inputs,
+  *,
+  backbone_mode: Mode = "batch_statistics",
+  pretrained: Pretrained = "",
+  hidden: Hidden = 2000,
+  gated_layers: GatedLayers = 2,
+  gate: Gate = "none",
+  embedding: Embedding = "mask",
+  skip: Skip = False,
+  mask_drop_rate: MaskDropRate = 0.85,
+  conv_form: ConvForm = "auto",
+  init: Init = "pytorch",
+) -> Network:
+  """Builds the paper's CIFAR-100 energy network: an energy MLP over the trunk."""
+  size, classes = _num_features(inputs), inputs.num_classes
+  module = EnergyMLP(
+    size,
+    hidden,
+    classes,
+    gated_layers=gated_layers,
+    gate=gate,
+    embedding=embedding,
+    skip=skip,
+    mask_drop_rate=mask_drop_rate,
+    init_style=init,
+  )
+  head = from_module(module, (size,), classes)
+  if is_masked(gated_layers, embedding) and inputs.init_keys is not None:
+    width = widest(head, inputs.init_keys)
+    head = kept_units(head, width=width, max_labels=inputs.max_labels or classes)
+  return _over_trunk(head, inputs, backbone_mode, pretrained, conv_form, init)
+
+
+def classifier_conv5(
+  inputs: Inputs,
+  *,
+  backbone_mode: Mode = "batch_statistics",
+  pretrained: Pretrained = "",
+  hidden: Hidden = 2000,
+  conv_form: ConvForm = "auto",
+  init: Init = "pytorch",
+) -> Network:
+  """Builds the CIFAR-100 classifier: two hidden layers over the trunk."""
+  size = _num_features(inputs)
+  module = ClassifierMLP(size, hidden, inputs.num_classes, init_style=init)
+  head = from_module(module, (size,), inputs.num_classes)
+  return _over_trunk(head, inputs, backbone_mode, pretrained, conv_form, init)
+
+
+def _num_features(inputs: Inputs) -> int:
+  """Returns the features of an image; an input of one axis is features already."""
+  shape = inputs.shape
+  return shape[0] if len(shape) == 1 else num_features(shape)
+
+
+def _over_trunk(
+  head: Network,
+  inputs: Inputs,
+  mode: str,
+  pretrained: str,
+  conv_form: str,
+  init: str,
+) -> Network:
+  if mode == "fixed_statistics":
+    return head  # its inputs are the trunk's features, computed once
+  weights = load_trunk(pretrained) if pretrained else None
+  trunk: nn.Module = NormTrunk(conv_form, init)
+  return with_trunk(head, trunk, inputs, mode=mode, weights=weights)
+
+
+def compute_features(
+  config: Any, images: np.ndarray, prepare: Preparation
+) -> np.ndarray:
+  """Returns [N, F] float32: the frozen trunk's features of images [N, H, W, C]."""
+  return frozen_features(config.pretrained, images, prepare)
+
+
+def frozen_features(
+  pretrained: str, images: np.ndarray, prepare: Preparation, batch: int = 200
+) -> np.ndarray:
+  """Returns [N, F] float32 of images [N, H, W, C], by the weights of a file."""
+  trunk, weights = NormTrunk("native"), load_trunk(pretrained)
+  # A plain jitted call, not a loop on the device: the native convolution is fast there.
+  apply: Any = jax.jit(
+    lambda x: trunk.apply(weights, prepare(x)), compiler_options=mixed_kernels(True)
+  )
+  parts = [images[i : i + batch] for i in range(0, len(images), batch)]
+  return np.concatenate([np.asarray(apply(part)) for part in parts])
+
+
+def _caches(config: Any) -> bool:
+  return bool(config.backbone_mode == "fixed_statistics")
+
+
+def _options(config: Any) -> dict[str, str] | None:
+  masked = "embedding" in config and is_masked(config.gated_layers, config.embedding)
+  convolves = not _caches(config) and is_blocked(config.conv_form)
+  return mixed_kernels(masked or convolves)
+
+
+def _hidden(config: Any) -> int:
+  return int(config.hidden)
+
+
+def _constraints(config: Any) -> list[tuple[bool, str]]:
+  mode = config.network.backbone_mode
+  return [
+    (
+      mode != "finetune" and not config.network.pretrained,
+      f"config.network.backbone_mode={mode!r} freezes the trunk, whose weights must "
+      "then be given as config.network.pretrained (an npz file).",
+    ),
+    (
+      _caches(config.network) and config.data.augment != "none",
+      "config.network.backbone_mode='fixed_statistics' computes the features once, "
+      "which config.data.augment forbids; set config.data.augment='none'.",
+    ),
+  ]
+
+
+_SHARED: dict[str, Any] = {
+  "takes_rows": False,
+  "accepts": is_image,
+  "wants": WANTS_IMAGES,
+  "num_features": _hidden,
+  "caches_features": _caches,
+  "compute_features": compute_features,
+  "compiler_options": _options,
+  "constraints": _constraints,
+  "small": {"hidden": 32},
+}
+EBM_CONV5 = NetworkSpec(
+  energy_conv5, title="energy-based model", classifier="sbc_conv5", **_SHARED
+)
+SBC_CONV5 = NetworkSpec(
+  classifier_conv5, title="softmax classifier", energy=False, **_SHARED
+)

@@ -1,0 +1,93 @@
+"""What a network is built for, and what there is to know about it beside its code."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from jax import Array
+
+from ebmjax.config.schema import Count, Free, Key, Share, keys_of
+from ebmjax.networks.conv import ConvForm as _ConvForm
+from ebmjax.networks.gates import Embedding as _Embedding
+from ebmjax.networks.gates import Normalisation
+from ebmjax.networks.initialisers import Init as _Init
+from ebmjax.networks.normalisation import Normalise, Preparation
+from ebmjax.types import Network
+
+# Types of keys that networks share.
+Hidden = Annotated[Count, "units of each hidden layer"]
+Init = Annotated[_Init, "how weights start"]
+ConvForm = Annotated[
+  _ConvForm, Free(), "form of the convolutions; auto: blocked on CPU, else native"
+]
+Gate = Annotated[Normalisation, "how a label's embedding is normalised"]
+Embedding = Annotated[_Embedding, "a label's vector: learned, fixed, or a binary mask"]
+Skip = Annotated[bool, "whether a label's factor is 1 + its gate"]
+MaskDropRate = Annotated[Share, "of the units that a label's mask switches off"]
+
+
+class Inputs(NamedTuple):
+  """What a network is built for."""
+
+  shape: tuple[int, ...]  # of one input, as batches hold it
+  num_classes: int
+  num_tasks: int = 1
+  prepare: Preparation = Normalise()  # from what is stored to what a layer sees
+  # The keys [R] that `init` will get: what follows from them can be found beforehand.
+  init_keys: Array | None = None
+  seeds: Sequence[int] = ()  # [R]
+  max_labels: int | None = None  # distinct labels of one batch's candidates
+
+
+def _any_shape(shape: tuple[int, ...]) -> bool:
+  del shape
+  return True
+
+
+def _never(config: Any) -> bool:
+  del config
+  return False
+
+
+def _no_options(config: Any) -> None:
+  del config
+
+
+def no_rules(config: Any) -> list[tuple[bool, str]]:
+  """Returns the constraints of a network that runs with anything."""
+  del config
+  return []
+
+
+class NetworkSpec(NamedTuple):
+  """A network: its factory, whose keyword-only parameters are its keys, and its facts.
+
+  Functions of `config` take config.network, except `constraints`, which take all of it.
+  """
+
+  make: Callable[..., Network]  # (inputs, *, keys) -> Network
+  title: str
+  energy: bool = True  # False: a softmax classifier, its energies are minus its logits
+  classifier: str = ""  # the classifier to compare an energy network with
+  takes_rows: bool = True  # images reach it as rows of numbers
+  contexts: bool = False  # its energies depend on the task of a label
+  accepts: Callable[[tuple[int, ...]], bool] = _any_shape  # shape of an image or row
+  wants: str = "any input"  # what `accepts`, in words
+  num_features: Callable[[Any], int | None] = _no_options  # None: not known beforehand
+  caches_features: Callable[[Any], bool] = _never  # a frozen trunk is computed once
+  # (config, images [N, ...], prepare) -> features [N, F], where it caches them
+  compute_features: Callable[..., Any] | None = None
+  compiler_options: Callable[[Any], dict[str, str] | None] = _no_options  # of XLA
+  constraints: Callable[[Any], list[tuple[bool, str]]] = no_rules
+  small: Mapping[str, Any] = {}  # keys that make a quick trial run
+  version: int = 1  # raised when its results change: part of a result's identity
+
+  @property
+  def keys(self) -> dict[str, Key]:
+    """Returns the keys of config.network beside `name`."""
+    return _keys(self.make)
+
+
+@functools.cache
+def _keys(make: Callable[..., Any]) -> dict[str, Key]:
+  return keys_of(make)

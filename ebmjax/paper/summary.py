@@ -1,0 +1,121 @@
+"""The outcome in a minute: verdicts by table, and the paper's claims one by one."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ebmjax.paper import verdicts, wording
+from ebmjax.paper.cells import PaperClaim, claims
+from ebmjax.paper.ledger import NOT_COMPARABLE, Ledger, Row
+
+WORDS = ("agrees", "differs", "open", NOT_COMPARABLE, "missing")
+
+
+class Finding(NamedTuple):
+  """What our runs say of a claim."""
+
+  claim: str
+  verdict: str  # holds, does not hold or open
+  evidence: list[str]  # one text a pair of cells
+
+
+def counts(ledger: Ledger) -> dict[str, Counter[str]]:
+  """Counts the verdicts of each table, and of all; a cell without a run is missing."""
+  found = {name: Counter(map(_state, rows)) for name, rows in ledger.by_table().items()}
+  return found | {"all": sum(found.values(), Counter())}
+
+
+def findings(ledger: Ledger) -> list[Finding]:
+  """Returns what the measured cells say of every claim whose cells are all there."""
+  rows = {row.cell.id: row for row in ledger.rows}
+  return [
+    _finding(claim, rows)
+    for claim in claims()
+    if all(name in rows for pair in claim.pairs for name in pair)
+  ]
+
+
+def lines(ledger: Ledger) -> list[str]:
+  """Returns the summary as plain text."""
+  return [
+    f"{'table':<26}" + "".join(f"{word:>16}" for word in WORDS),
+    *(
+      f"{name:<26}" + "".join(f"{found[word]:>16}" for word in WORDS)
+      for name, found in counts(ledger).items()
+    ),
+    "",
+    "The paper's claims, by our own runs:",
+    *(
+      line
+      for found in findings(ledger)
+      for line in (
+        f"  {found.claim}: {found.verdict}",
+        *(f"      {text}" for text in found.evidence),
+      )
+    ),
+  ]
+
+
+def markdown(ledger: Ledger) -> str:
+  """Returns the summary as a block of BENCHMARKS.md."""
+  table = [
+    f"| table | {' | '.join(WORDS)} |",
+    "|---" * (1 + len(WORDS)) + "|",
+    *(
+      f"| {name} | {' | '.join(str(found[word]) for word in WORDS)} |"
+      for name, found in counts(ledger).items()
+    ),
+  ]
+  stated = [
+    f"| {found.claim} | {found.verdict} | {'; '.join(found.evidence)} |"
+    for found in findings(ledger)
+  ]
+  head = ["| the paper's claim | by our runs | evidence |", "|---|---|---|"]
+  return "\n".join([*table, "", verdicts.CRITERION, "", *head, *stated, ""])
+
+
+def _state(row: Row) -> str:
+  return row.verdict if row.measured else "missing"
+
+
+def _finding(claim: PaperClaim, rows: Mapping[str, Row]) -> Finding:
+  """Judges a claim: it holds if every pair holds, and not if one is the other way."""
+  found = [_pair(rows[first], rows[second]) for first, second in claim.pairs]
+  words = {word for word, _ in found}
+  verdict = "open"
+  if "does not hold" in words:
+    verdict = "does not hold"
+  elif words == {"holds"}:
+    verdict = "holds"
+  return Finding(claim.claim, verdict, [text for _, text in found])
+
+
+def _pair(first: Row, second: Row) -> tuple[str, str]:
+  """Returns whether the first cell is above the second, and the figures of both."""
+  shared, a, b = _names(first, second)
+  if first.measured is None or second.measured is None:
+    both = ((a, first), (b, second))
+    missing = [name for name, row in both if row.measured is None]
+    return "open", f"{shared}: {' and '.join(missing)} not measured"
+  ours, other = first.measured.summary, second.measured.summary
+  found = verdicts.difference(ours, other)
+  figures = f"{a} {ours.mean:.2f}, {b} {other.mean:.2f}, {wording.signed(found)}"
+  if found.low is None or found.high is None:
+    word, note = "open", " (one seed)"
+  elif found.low <= 0 <= found.high:
+    word, note = "open", " (either way)"
+  else:
+    word, note = ("holds", "") if found.low > 0 else ("does not hold", " (the reverse)")
+  return word, f"{shared}: {figures}{note}"
+
+
+def _names(first: Row, second: Row) -> tuple[str, str, str]:
+  """Returns what two cells share, and names that tell them apart."""
+  parts = [row.cell.short_id.split("/") for row in (first, second)]
+  pairs = list(zip(*parts, strict=True))
+  shared = "/".join(a for a, b in pairs if a == b)
+  unlike = [(a, b) for a, b in pairs if a != b]
+  if not unlike:
+    return shared, first.cell.table, second.cell.table
+  a, b = ("/".join(names) for names in zip(*unlike, strict=True))
+  return shared, a, b

@@ -1,0 +1,145 @@
+"""What a run was and what came of it, as titles, sentences and numbers."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ebmjax import data as datasets
+from ebmjax import methods, networks
+from ebmjax.errors import ConfigError
+from ebmjax.report.history import evaluated_on
+
+_SETTINGS = {
+  "boundary_aware": "one after another, with known boundaries",
+  "boundary_free": "one flowing into the next, without boundaries",
+  "joint": "all at once",
+}
+_OBJECTIVES = {"ce": "cross-entropy"}
+_FINDERS = {"network": networks.find, "method": methods.find, "data": datasets.find}
+FEW = 4  # texts that a sentence spells out; the others are counted
+SPACE, MINUS, DASH = "\N{NO-BREAK SPACE}", "\N{MINUS SIGN}", "\N{EN DASH}"
+PERCENT = f"{SPACE}%"
+_PLAIN = {ord(a): b for a, b in (("±", "+-"), (MINUS, "-"), (DASH, "-"), (SPACE, " "))}
+
+
+def title(group: str, name: Any) -> str:
+  """Returns the title of a component, such as "iCaRL"; the name where it has none.
+
+  A stored run may name a component of a package that is not installed here.
+  """
+  try:
+    spec: Any = _FINDERS[group](str(name))
+  except ConfigError:
+    return str(name).replace("_", " ")
+  return str(spec.title)
+
+
+def data(config: Mapping[str, Any]) -> str:
+  """Returns the data as tasks, such as "split MNIST"."""
+  return f"{config['stream']['name']} {title('data', config['data']['name'])}"
+
+
+def setting(config: Mapping[str, Any]) -> str:
+  """Returns setting and scenario, such as "boundary-aware, class-incremental"."""
+  stream = config["stream"]
+  return f"{stream['setting'].replace('_', '-')}, {stream['scenario']}-incremental"
+
+
+def heading(results: Mapping[str, Any]) -> str:
+  """Returns the run and its outcome in a line."""
+  config, average = results["config"], results["average_accuracy"]
+  network, method = config["network"]["name"], config["method"]["name"]
+  name = title("network", network)
+  how = "" if method == "finetune" else f" with {title('method', method)}"
+  outcome = "no" if average is None else f"{average['mean']:.1f}{PERCENT}"
+  run = f"{name[0].upper()}{name[1:]}{how} on {data(config)}"
+  return f"{run}: {outcome} average accuracy"
+
+
+def story(results: Mapping[str, Any]) -> list[str]:
+  """Returns sentences that say what was run and what came out."""
+  config = results["config"]
+  stream, tasks = config["stream"], config["stream"]["tasks"]
+  count = "is 1 task" if tasks == 1 else f"are {tasks} tasks"
+  network = title("network", config["network"]["name"])
+  objective = _OBJECTIVES.get(config["objective"], config["objective"])
+  article = "An" if network[0] in "aeiou" else "A"
+  what = (
+    f"{article} {network} learned {data(config)} by "
+    f"{title('method', config['method']['name'])} with the "
+    f"{objective.replace('_', ' ')} objective. There {count}, "
+    f"{_SETTINGS.get(stream['setting'], stream['setting'])}, "
+    f"{stream['scenario']}-incremental."
+  )
+  return [what, _outcome(results)]
+
+
+def mean_sem(mean: float, sem: float | None) -> str:
+  """Returns "mean ± SEM"; the mean alone of a single seed."""
+  return decimal(mean) if sem is None else f"{decimal(mean)} ± {sem:.2f}"
+
+
+def score(summary: Mapping[str, Any] | None, undefined: str = DASH) -> str:
+  """Returns "mean ± SEM" of a metric's summary, or `undefined` without one."""
+  return undefined if summary is None else mean_sem(summary["mean"], summary["sem"])
+
+
+def cited(cell: Mapping[str, Any] | None, missing: str = DASH) -> str:
+  """Returns the paper's number, or `missing`."""
+  return missing if cell is None else mean_sem(cell["accuracy"], cell.get("sem"))
+
+
+def decimal(value: float) -> str:
+  """Returns a number with two decimals and a minus as wide as a digit; NaN: a dash."""
+  return DASH if math.isnan(value) else f"{value:.2f}".replace("-", MINUS)
+
+
+def listed(texts: Iterable[str]) -> str:
+  """Joins the first `FEW` texts and counts the others."""
+  every = tuple(texts)
+  text, others = ", ".join(every[:FEW]), len(every) - FEW
+  if others <= 0:
+    return text
+  return f"{text} and {others} other{'s' if others > 1 else ''}"
+
+
+def shown(value: Any) -> str:
+  """Formats a value; an empty one would not be seen."""
+  return str(value or repr(value))
+
+
+def plain(text: str) -> str:
+  """Returns a text in characters that every terminal shows."""
+  return text.translate(_PLAIN)
+
+
+def duration(seconds: float) -> str:
+  """Returns a time such as "6 min 4 s"."""
+  if seconds < 60:
+    return f"{seconds:.1f} s"
+  minutes, rest = divmod(round(seconds), 60)
+  hours, minutes = divmod(minutes, 60)
+  return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _outcome(results: Mapping[str, Any]) -> str:
+  average, cell = results["average_accuracy"], results.get("paper")
+  if average is None:
+    return "Not every task was evaluated at the end, so there is no average accuracy."
+  n = average["n"]
+  over = "With one seed" if n == 1 else f"Over {n} seeds"
+  text = (
+    f"{over} the average {evaluated_on(results['config'])} accuracy at the end is "
+    f"{score(average)}{PERCENT}"
+  )
+  if cell is None:
+    return f"{text}. The paper has no figure for this run."
+  gap = average["mean"] - cell["accuracy"]
+  if abs(gap) < 0.005:
+    return f"{text}; the paper reports the same, {cited(cell)}{PERCENT}."
+  side = "above" if gap > 0 else "below"
+  # Not "for this run": the paper's other settings are not compared.
+  return (
+    f"{text}, {abs(gap):.2f} points {side} the paper's {cited(cell)}{PERCENT} for this "
+    "method and data."
+  )

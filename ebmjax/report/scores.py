@@ -1,0 +1,201 @@
+"""The metrics of a run: one table, from which every output takes its rows.
+
+To add a metric, add a row to `METRICS`. One from outside is a `MetricSpec` given to
+`report.write`, for example under an import path in config.eval.metrics.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ebmjax import metrics
+from ebmjax.config.components import find_in
+from ebmjax.errors import ConfigError
+from ebmjax.report.history import History, matrices, untrained_accuracy
+
+DECIMALS = 6  # of a percentage: far below one test image, and free of 19.899999999
+HEADLINE = "average_accuracy"  # what runs are compared by, and the paper's number
+_DESCRIBED = ("title", "unit", "definition")  # what results.json says of a metric
+
+Summary = Mapping[str, Any]  # mean, sem, n and, since schema 2, per_seed
+
+
+class MetricSpec(NamedTuple):
+  """A metric, and what every output says of it."""
+
+  name: str  # its key in results.json
+  title: str
+  unit: str  # such as "%" or "points"
+  function: Callable[[History], Any]  # the values [R] in that unit, NaN or None: none
+  definition: str  # one sentence
+
+  @property
+  def label(self) -> str:
+    """Returns the title with its unit, such as "Forgetting (points)"."""
+    return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+def _accuracy(metric: Callable[[np.ndarray], np.ndarray]) -> Callable[[History], Any]:
+  """Returns a function of a history from one of the matrix [R, T, T] of fractions."""
+  return lambda history: 100 * metric(matrices(history)[0])
+
+
+def _task_incremental(history: History) -> np.ndarray:
+  return 100 * metrics.average_accuracy(matrices(history)[1])
+
+
+def _forward_transfer(history: History) -> np.ndarray:
+  masked, untrained = matrices(history)[1], untrained_accuracy(history)
+  return 100 * metrics.forward_transfer(masked, untrained)
+
+
+METRICS = (
+  MetricSpec(
+    HEADLINE,
+    "Average accuracy",
+    "%",
+    _accuracy(metrics.average_accuracy),
+    "Mean over tasks of the accuracy after the last step.",
+  ),
+  MetricSpec(
+    "average_incremental_accuracy",
+    "Average incremental accuracy",
+    "%",
+    _accuracy(metrics.average_incremental_accuracy),
+    "Mean over task ends of the average accuracy on the tasks so far.",
+  ),
+  MetricSpec(
+    "learning_accuracy",
+    "Learning accuracy",
+    "%",
+    _accuracy(metrics.learning_accuracy),
+    "Mean over tasks of the accuracy right after the task was learned.",
+  ),
+  MetricSpec(
+    "task_incremental_accuracy",
+    "Task-incremental accuracy",
+    "%",
+    _task_incremental,
+    "Average accuracy with only the classes of the image's own task as candidates.",
+  ),
+  MetricSpec(
+    "forgetting",
+    "Forgetting",
+    "points",
+    _accuracy(metrics.forgetting),
+    "Mean fall of a task from its best earlier accuracy to that at the end.",
+  ),
+  MetricSpec(
+    "backward_transfer",
+    "Backward transfer",
+    "points",
+    _accuracy(metrics.backward_transfer),
+    "Mean change of a task's accuracy since it was learned.",
+  ),
+  MetricSpec(
+    "forward_transfer",
+    "Forward transfer",
+    "points",
+    _forward_transfer,
+    "Mean head start on a task not yet learned, over no training at all.",
+  ),
+)
+
+
+def values(spec: MetricSpec, history: History) -> np.ndarray:
+  """Returns [R], the metric of each seed; NaN where it is not defined."""
+  found = spec.function(history)
+  count = len(history.seeds)
+  if found is None:
+    return np.full(count, np.nan)
+  try:
+    out = np.asarray(found, dtype=np.float64)
+  except (TypeError, ValueError):
+    out = np.empty(0)
+  if out.shape != (count,):
+    raise ConfigError(
+      f"the metric {spec.name} must return one number per seed ({count}) or None; "
+      f"it returned {found!r}."
+    )
+  return out
+
+
+def summaries(history: History, extra: Sequence[MetricSpec] = ()) -> dict[str, Any]:
+  """Returns {name: {mean, sem, n, per_seed}}, None where a seed has no value."""
+  return {spec.name: _summary(values(spec, history)) for spec in with_extra(extra)}
+
+
+def descriptions(extra: Sequence[MetricSpec] = ()) -> dict[str, dict[str, str]]:
+  """Returns {name: {title, unit, definition}}, so that results explain themselves."""
+  return {
+    spec.name: {key: getattr(spec, key) for key in _DESCRIBED}
+    for spec in with_extra(extra)
+  }
+
+
+def find_metrics(paths: Sequence[str]) -> list[MetricSpec]:
+  """Returns the metrics of import paths such as "package.module:METRIC"."""
+  return [find_in("eval.metrics", {}, path, MetricSpec) for path in paths]
+
+
+def with_extra(extra: Sequence[MetricSpec]) -> tuple[MetricSpec, ...]:
+  """Returns the table's rows and those from outside; refuses what is no new metric."""
+  names = {spec.name for spec in METRICS}
+  for spec in extra:
+    if not isinstance(spec, MetricSpec):
+      raise ConfigError(f"{spec!r} is no metric; give an ebmjax.report.MetricSpec.")
+    if spec.name in names:
+      raise ConfigError(f"there are two metrics {spec.name}; give one another name.")
+    names.add(spec.name)
+  return (*METRICS, *extra)
+
+
+def rows(results: Mapping[str, Any]) -> list[tuple[MetricSpec, Summary | None]]:
+  """Returns each metric of stored results: the table's, then those from outside.
+
+  Results of an older version lack some; what they lack, and what is odd, is None.
+  """
+  described = results.get("metrics")
+  outside = described.items() if isinstance(described, Mapping) else ()
+  known = {spec.name for spec in METRICS}
+  stored = [_stored(*entry, results) for entry in outside if entry[0] not in known]
+  found = [(spec, results.get(spec.name)) for spec in (*METRICS, *stored)]
+  return [(spec, value if _is_summary(value) else None) for spec, value in found]
+
+
+def _stored(name: str, described: Any, results: Mapping[str, Any]) -> MetricSpec:
+  """Returns a metric from outside, whose code may be gone, from what results keep."""
+  entry = described if isinstance(described, Mapping) else {}
+  title, unit, definition = (str(entry.get(key, "")) for key in _DESCRIBED)
+
+  def kept(history: History) -> Any:
+    summary = results.get(name)
+    found = summary.get("per_seed") if isinstance(summary, Mapping) else None
+    whole = isinstance(found, list) and len(found) == len(history.seeds)
+    return found if whole else None
+
+  return MetricSpec(name, title or name, unit, kept, definition)
+
+
+def _is_summary(value: Any) -> bool:
+  """Returns whether `value` has a mean, a count and a SEM or None for it."""
+  if not isinstance(value, Mapping):
+    return False
+  sem = value.get("sem")
+  numbers = (value.get("mean"), value.get("n"), 0 if sem is None else sem)
+  return all(isinstance(x, int | float) and math.isfinite(x) for x in numbers)
+
+
+def _summary(found: np.ndarray) -> dict[str, Any] | None:
+  """Returns {mean, sem, n, per_seed}, None where a seed has no value."""
+  mean, sem, n = metrics.mean_sem(found)
+  if math.isnan(mean):
+    return None
+  return {
+    "mean": round(mean, DECIMALS),
+    "sem": None if sem is None else round(sem, DECIMALS),
+    "n": n,
+    "per_seed": np.round(found, DECIMALS).tolist(),
+  }

@@ -1,0 +1,158 @@
+"""Draws the curves of the capacity study: training accuracy against number of images.
+
+Every point is a run of configs/capacity.py in a folder of its own. What has finished is
+read, and what was interrupted continues, so the same command can be given again, or
+with more sizes. After each point capacity.csv, capacity.json, capacity.svg and
+capacity.png are written again.
+
+  ebmjax capacity --images 10000 30000 100000 --models small medium
+  ebmjax capacity --images 1000 --config.stream.iterations=2000
+"""
+
+import argparse
+import csv
+import io
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ml_collections import ConfigDict
+
+from ebmjax.config import loading
+from ebmjax.errors import UsageError
+from ebmjax.paper.figures import capacity as curves
+from ebmjax.paper.figures.capacity import MODELS, NETWORKS
+from ebmjax.report import plotting
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import Parser, path_arg, run_cli
+
+CONFIG = loading.root() / "configs" / "capacity.py"
+COLUMNS = (
+  *("network", "model", "hidden", "parameters", "images", "iterations", "batch_size"),
+  *("learning_rate", "seeds", "accuracy", "sem"),
+)
+
+
+class Point(NamedTuple):
+  """One run of the study, before it is made."""
+
+  network: str
+  model: str
+  images: int
+  config: ConfigDict
+  workdir: Path
+
+
+def main(arguments: Sequence[str]) -> int:
+  """Runs the study that the command line asks for and returns the exit code."""
+  logging.basicConfig(format="%(message)s", stream=sys.stderr)
+  logging.getLogger("ebmjax").setLevel(logging.INFO)
+
+  def work() -> int:
+    given, rest = _parser().parse_known_args(arguments)
+    folder = study(_points(given, rest), given.out)
+    print(f"Tables and figures: {folder}")
+    return 0
+
+  return run_cli("capacity", work)
+
+
+def study(points: Sequence[Point], folder: Path) -> Path:
+  """Runs every point, writes the study's files and returns their folder."""
+  # Later imports: --help and a mistyped key should not wait for JAX.
+  from ebmjax import experiment
+  from ebmjax.config.validation import resolve
+  from ebmjax.main import require_device, use_compilation_cache
+
+  for point in points:  # a mistake in the last is found before the first runs
+    resolve(point.config)
+  use_compilation_cache()
+  require_device()
+  found = []
+  for point in points:
+    results = experiment.run(point.config, point.workdir)
+    name = {"workdir": point.workdir.name}
+    found.append(curves.describe(point.model, results) | name)
+    print(_describe(found[-1]), flush=True)
+    write(folder, found)
+  return folder
+
+
+def write(folder: Path, found: Sequence[dict[str, Any]]) -> None:
+  """Writes what was found, a mapping a point, as tables and figures."""
+  figure = curves.curves(found)
+  text = json.dumps({"points": found}, indent=2)
+  with failures.explain_write_errors(folder):
+    atomic.write(folder / "capacity.csv", _csv(found))
+    atomic.write(folder / "capacity.json", f"{text}\n")
+    atomic.write(folder / "capacity.svg", plotting.svg(figure))
+    atomic.write(folder / "capacity.png", plotting.png(figure))
+
+
+def _describe(found: dict[str, Any]) -> str:
+  return (
+    f"{found['network'].upper()} {found['model']}, {found['images']:,} images: "
+    f"{found['accuracy']:.2f} % training accuracy"
+  )
+
+
+def _csv(found: Sequence[dict[str, Any]]) -> str:
+  """Returns a line a point; its seeds are their number."""
+  buffer = io.StringIO()
+  writer = csv.DictWriter(buffer, COLUMNS, extrasaction="ignore", lineterminator="\n")
+  writer.writeheader()
+  writer.writerows(point | {"seeds": len(point["seeds"])} for point in found)
+  return buffer.getvalue()
+
+
+def _points(given: argparse.Namespace, rest: list[str]) -> list[Point]:
+  """Returns the runs asked for, small ones first; `rest` are changes of keys."""
+  for argument in rest:
+    if not argument.startswith(("--config.", "-config.")):
+      raise UsageError(f"the argument {argument!r} is not known; see --help.")
+  points = []
+  for model in MODELS:
+    for images in sorted(set(given.images)):
+      for network in NETWORKS:
+        if model in given.models and network in given.networks:
+          config = _config(network, model, images, rest)
+          workdir = given.out / f"{network}-{model}-{images}"
+          points.append(Point(network, model, images, config, workdir))
+  return points
+
+
+def _config(network: str, model: str, images: int, rest: list[str]) -> ConfigDict:
+  variants = [name for name in (network, model) if name in ("sbc", "medium", "large")]
+  chosen = f"--config={CONFIG}:{','.join(variants)}"
+  return loading.parse(["capacity", chosen, *rest, f"--config.data.images={images}"])[0]
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = Parser(
+    prog="capacity",
+    description=__doc__,
+    usage="ebmjax capacity [flags] [--config.KEY=VALUE ...]",
+    epilog="--config.KEY=VALUE changes a key of every run, such as --config.seeds=3;\n"
+    "ebmjax --config=configs/capacity.py --help lists them all.",
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    allow_abbrev=False,
+  )
+  add = parser.add_argument
+  several: dict[str, Any] = {"nargs": "+", "metavar": ("FIRST", "MORE")}
+  sizes, models = [10_000, 30_000, 100_000], ["small", "medium"]
+  text = "numbers of images (10000 30000 100000)"
+  add("--images", type=int, default=sizes, help=text, **several)
+  text = "small: 512 units, medium: 1024, large: 4096 (small medium)"
+  add("--models", choices=MODELS, default=models, help=text, **several)
+  add("--networks", choices=NETWORKS, default=NETWORKS, help="(ebm sbc)", **several)
+  folder = Path("runs") / "capacity"
+  said = "the study's folder (%(default)s); earlier versions called it --workdir"
+  add("--out", "--workdir", type=path_arg, default=folder, metavar="DIR", help=said)
+  return parser
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv[1:]))

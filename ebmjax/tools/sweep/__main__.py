@@ -1,0 +1,192 @@
+"""Runs an experiment with many settings and names the best by validation accuracy.
+
+Training images are held out for it: a setting chosen on the test images would score
+better there than it is. Every setting is a run in a folder of its own under DIR. What
+has finished is only read and what was interrupted continues, so the same command can be
+given again, or with more values. DIR/sweep.csv and DIR/sweep.json have the table of the
+command's settings, written again after each of them.
+
+  ebmjax sweep --config=configs/splitmnist.py:contrastive,ewc,sbc \\
+    --grid config.method.strength=1e2,1e4,1e6 \\
+    --grid config.optimiser.learning_rate=1e-4,1e-3 --seeds=3 --test
+
+runs six settings of three seeds each, then the best of them on the test images.
+"""
+
+import argparse
+import json
+import logging
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ebmjax.config import loading
+from ebmjax.errors import ConfigError, UsageError, UserError
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import Parser, path_arg, run_cli
+from ebmjax.tools.sweep import settings as sweeping
+from ebmjax.tools.sweep import tables
+
+if TYPE_CHECKING:
+  from ebmjax.tools.sweep.running import Loader
+
+
+def main(arguments: Sequence[str]) -> int:
+  """Runs the sweep that the command line asks for and returns the exit code."""
+  logging.basicConfig(format="%(message)s", stream=sys.stderr)
+
+  def work() -> int:
+    given, rest = _parser().parse_known_args(arguments)
+    _sweep(given, _overrides(rest))
+    return 0
+
+  return run_cli("sweep", work)
+
+
+def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
+  """Runs all settings, prints the best and, if asked to, tests it."""
+  if given.seeds is not None:
+    rest = [*rest, f"--config.seeds={given.seeds}"]
+  settings = sweeping.make(given.config, given.grid, given.list, rest)
+  if given.test_seeds is not None:  # a wrong number is found before hours of work
+    sweeping.with_key(settings[:1], "seeds", given.test_seeds)
+  # Later import: --help and a mistyped key should not wait for JAX.
+  from ebmjax.main import require_device, use_compilation_cache
+  from ebmjax.tools.sweep import running
+
+  require_device()
+  load = running.Loader()
+  settings, count = _held_out(settings, given.validation, load)
+  folder = given.out or Path(f"{loading.default_workdir(given.config)}-sweep")
+  running.check(settings, folder, load)
+  use_compilation_cache()
+  found: dict[str, Any] = {"config": given.config, "changes": rest}
+  found |= {"validation_images_of_each_class": count}
+
+  def write(rows: list[tables.Row], test: dict[str, Any] | None = None) -> None:
+    best = tables.best_of(rows)
+    content = found | {"settings": rows, "best": best and best["workdir"], "test": test}
+    with failures.explain_write_errors(folder):
+      atomic.write(folder / "sweep.csv", tables.csv_text(rows))
+      atomic.write(folder / "sweep.json", json.dumps(content, indent=2) + "\n")
+
+  rows = running.run_all(settings, folder, load, write)
+  print(f"\n{tables.table(rows)}\n")
+  best = _best(rows)
+  print(f"Best by validation: {tables.line_of(best)}")
+  setting = settings[rows.index(best)]
+  seeds = given.test_seeds or setting.config.seeds
+  if given.test:
+    results = running.run_on_test(setting, folder, seeds)
+    test = running.summary(results) | {"workdir": running.BEST}
+    write(rows, test)
+    print(f"On the test images: {tables.score(test)} %{_paper(results)}")
+  print("Its run on the test images, by hand:")
+  words = ["python", "-m", "ebmjax.main", f"--config={given.config}", *rest]
+  words += [*setting.flags, f"--config.seeds={seeds}", "--config.data.validation=0"]
+  print(f"  {shlex.join([*words, f'--workdir={folder / running.BEST}'])}")
+  print(f"Tables: {folder / 'sweep.csv'}, {folder / 'sweep.json'}")
+
+
+def _held_out(
+  settings: list[sweeping.Setting], asked: int | None, load: "Loader"
+) -> tuple[list[sweeping.Setting], int]:
+  """Returns the settings with images held out, and how many of each class."""
+  from ebmjax.tools.sweep import running
+
+  if asked is not None and asked < 1:
+    raise ConfigError(
+      f"--validation={asked} holds out no image, so the best setting would be chosen "
+      "on the test images; give 1 or more, or leave it out for a tenth of the smallest "
+      "class."
+    )
+  count = asked or running.default_validation(settings, load)
+  settings = sweeping.with_key(settings, "data.validation", count)
+  why = "" if asked else ", a tenth of the smallest class"
+  print(
+    f"{len(settings)} settings; {count} training images of each class are held out for "
+    f"validation{why}.",
+    flush=True,
+  )
+  return settings, count
+
+
+def _best(rows: list[tables.Row]) -> tables.Row:
+  """Returns the best row; refuses where there is none, or some are yet to come."""
+  best = tables.best_of(rows)
+  busy = sum(row["status"] == "busy" for row in rows)
+  if busy:
+    raise UserError(
+      f"{busy} of {len(rows)} settings are being run by another process, so no best is "
+      "named; give the same command again when it has finished."
+    )
+  failed = sum(row["status"] == "failed" for row in rows)
+  if failed:
+    raise UserError(
+      f"{failed} of {len(rows)} settings failed, for reasons that say nothing of how "
+      "good they are, so no best is named; see the reasons above, and give the same "
+      "command again, or one without them."
+    )
+  if best is None:
+    raise UserError(
+      "no setting has finished, so there is no best; see the reasons above."
+    )
+  return best
+
+
+def _paper(results: dict[str, Any]) -> str:
+  from ebmjax.report import paper_comparison
+
+  cell, note = results["paper"], paper_comparison.note(results)
+  if cell is None:
+    return ""
+  return f"; the paper has {cell['accuracy']:.2f}" + (f" ({note})" if note else "")
+
+
+def _overrides(rest: list[str]) -> list[str]:
+  """Returns what is left of the command line, asserted to be changes of keys."""
+  for argument in rest:
+    if not argument.startswith(("--config.", "-config.")):
+      raise UsageError(f"the argument {argument!r} is not known; see --help.")
+    if argument.lstrip("-").startswith("config.data.validation"):
+      raise ConfigError(f"{argument} is for a single run; use --validation.")
+  return rest
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = Parser(
+    prog="sweep",
+    description=__doc__,
+    usage="ebmjax sweep --config=FILE[:variants] --grid config.KEY=V,V "
+    "[flags] [--config.KEY=VALUE ...]",
+    epilog="--config.KEY=VALUE changes a key of every run;\n"
+    "ebmjax --config=FILE --help lists them all.",
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    allow_abbrev=False,
+  )
+  add = parser.add_argument
+  several: dict[str, Any] = {"action": "append", "default": []}
+  text = "the experiment, as for ebmjax run"
+  add("--config", default="", metavar="FILE[:variants]", help=text)
+  text = "the values of a key; of several grids all combinations are run"
+  add("--grid", metavar="config.KEY=V,V", help=text, **several)
+  text = "one setting, 'config.KEY=V config.KEY=V', or a file with one in each line; "
+  text += "with grids, each is run at every point of them"
+  add("--list", metavar="SETTING|FILE", help=text, **several)
+  text = "seeds of each setting, together in one run (the experiment's own)"
+  add("--seeds", type=int, metavar="N", help=text)
+  text = "training images of each class to hold out (a tenth of the smallest class)"
+  add("--validation", type=int, metavar="N", help=text)
+  text = "the sweep's folder (runs/NAME-VARIANTS-sweep)"
+  add("--out", type=path_arg, metavar="DIR", help=text)
+  text = "run the best setting, trained on all images, on the test set (DIR/best-test)"
+  add("--test", action="store_true", help=text)
+  text = "seeds of the test (as many as of each setting)"
+  add("--test-seeds", type=int, metavar="N", help=text)
+  return parser
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv[1:]))

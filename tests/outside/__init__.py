@@ -1,0 +1,1 @@
+"""Components as a package outside of ebmjax would have them."""

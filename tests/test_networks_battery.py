@@ -1,0 +1,35 @@
+"""One battery for every network: a new one is tested by being in the table."""
+
+import pytest
+
+from ebmjax.networks import NETWORKS
+from ebmjax.testing.networks import (
+  CHECKS,
+  Trial,
+  check_features,
+  check_spec,
+  make_trial,
+)
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+
+def trial_of(network: str) -> Trial:
+  """Returns a trial whose convolutions compile fast; their forms are equal."""
+  spec = NETWORKS[network]
+  native = {"conv_form": "native"} if "conv_form" in spec.keys else {}
+  return make_trial(spec, **native)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_battery(network, check):
+  CHECKS[check](trial_of(network))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_spec(network):
+  spec = NETWORKS[network]
+  check_spec(spec)
+  check_features(trial_of(network), spec)
+  assert not spec.energy or spec.classifier in NETWORKS
