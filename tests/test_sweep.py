@@ -360,3 +360,10 @@ def test_no_setting_has_finished(done: Done, capsys):
   assert code == 1
   assert "1 of 1: " in out and "diverged" in out
   assert "no setting has finished" in capsys.readouterr().err
+
+
+def test_points_may_choose_methods_with_other_keys():
+  points = ["config.method.name=ewc config.method.strength=2", "config.method.name=bgd"]
+  found = sweeping.make(f"{SPLIT}:sbc,smoke", [], points, [])
+  assert [point.name for point in found] == ["name=ewc,strength=2", "name=bgd"]
+  assert [point.values["method.strength"] for point in found] == [2.0, None]

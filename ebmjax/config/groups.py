@@ -218,6 +218,11 @@ def unknown(key: str, known: Collection[str]) -> str:
       f"is a key of {', '.join(others)}, not of the chosen config.{group}.name; see "
       "--help for all keys."
     )
+  if _is_known(key):
+    return (
+      f"is no key of the chosen config.{group}.name and config.{group}.setting; see "
+      "--help for all keys."
+    )
   hint = nearest(key, known)
   if hint:
     return f"is unknown; did you mean config.{hint}? See --help for all keys."

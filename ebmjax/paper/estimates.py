@@ -23,7 +23,8 @@ _GUESSED_RATE = 200.0  # steps a second, where nothing like it was measured
 _SMALLEST_TASK = {("mnist", 5): 11263}  # digits 4 and 5
 
 
-# What a run must share with another for its speed to be taken.
+# What a run must share with another for its speed to be taken; of another network it is
+# a guess.
 _ALIKE = ("data.name", "stream.name", "network.name")
 
 
@@ -98,19 +99,20 @@ def _from_nearest(
   config: ConfigDict, entries: Sequence[Entry], device: str
 ) -> Estimate:
   """Returns the time at the speed of the most similar run on this kind of device."""
-  alike = [
-    entry
-    for entry in entries
-    if entry.device == device
-    and entry.steps_per_second
-    and all(entry.config.get(key) == lookup(config, key) for key in _ALIKE)
-  ]
-  nearest = min(alike, key=lambda entry: _distance(entry, config), default=None)
+  timed = [e for e in entries if e.device == device and e.steps_per_second]
   rate, basis = _GUESSED_RATE, "guess"
-  if nearest is not None and nearest.steps_per_second:
-    sizes = nearest.config["stream.batch_size"] / config.stream.batch_size
-    rate = nearest.steps_per_second * _cost(nearest.config["method.name"]) * sizes
-    basis = "speed"
+  for keys, rests_on in ((_ALIKE, "speed"), (_ALIKE[:-1], "guess")):
+    alike = [
+      entry
+      for entry in timed
+      if all(entry.config.get(key) == lookup(config, key) for key in keys)
+    ]
+    nearest = min(alike, key=lambda entry: _distance(entry, config), default=None)
+    if nearest is not None and nearest.steps_per_second:
+      sizes = nearest.config["stream.batch_size"] / config.stream.batch_size
+      rate = nearest.steps_per_second * _cost(nearest.config["method.name"]) * sizes
+      basis = rests_on
+      break
   return Estimate(steps(config) / rate * _cost(config.method.name), basis)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from ebmjax.config import flat_keys, loading, lookup
+from ebmjax.config import flat_keys, loading
 from ebmjax.errors import ConfigError
 
 Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
@@ -26,7 +26,7 @@ class Setting(NamedTuple):
 
   name: str  # of its folder
   flags: tuple[str, ...]  # what a command line changes: "--config.method.strength=10"
-  values: dict[str, Any]  # every key of the sweep -> its value here
+  values: dict[str, Any]  # every key of the sweep -> its value here, None without one
   config: ConfigDict
 
 
@@ -53,7 +53,8 @@ def make(
     changes = {key: value for point in points for key, value in point.items()}
     flags = tuple(f"--config.{key}={value}" for key, value in changes.items())
     config, _ = loading.parse([*common, *flags])
-    values = {key: lookup(config, key) for key in keys}
+    known = flat_keys(config)  # a method may lack a key that another is swept over
+    values = {key: known.get(key) for key in keys}
     settings.append(Setting(_folder_name(values), flags, values, config))
   _check(settings)
   return settings
@@ -77,11 +78,14 @@ def describe(values: dict[str, Any]) -> str:
   return ", ".join(
     f"{name}={written(value)}"
     for name, value in zip(short_names(values), values.values(), strict=True)
+    if value is not None
   )
 
 
 def written(value: Any) -> str:
-  """Returns a value as people write it: 1e-05, 100, sbc."""
+  """Returns a value as people write it: 1e-05, 100, sbc; a dash where there is none."""
+  if value is None:
+    return "-"
   if isinstance(value, float) and float(f"{value:g}") == value:
     return f"{value:g}"
   return str(value)
