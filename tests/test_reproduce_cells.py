@@ -226,7 +226,7 @@ def test_a_command_that_cannot_be_read_is_an_obstacle():
       "-config.negatives all_seen",
       "configs/splitmnist.py:sbc --config.negatives=all_seen",
     ),
-    ("python -m ebmjax.main --config=/home/me/own.py", commands.UNKNOWN),
+    ("python -m ebmjax.main --config=elsewhere/own.py", commands.UNKNOWN),
     ("python -m ebmjax.main --config=configs/mine.py", commands.UNKNOWN),
     (None, commands.UNKNOWN),
   ],

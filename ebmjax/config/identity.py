@@ -40,7 +40,7 @@ def decisive(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity(config: Mapping[str, Any]) -> str:
-  """Returns a text that is equal for runs of equal result: the same but for seeds."""
+  """Returns a text that is equal for runs that differ in nothing but their seeds."""
   return json.dumps(decisive(config), sort_keys=True)
 
 

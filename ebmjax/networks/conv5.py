@@ -9,10 +9,8 @@ from flax import linen as nn
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, num_features
 from ebmjax.networks.conv import is_blocked, mixed_kernels
-from ebmjax.networks.kept import kept_units, widest
-from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP, GatedLayers, is_masked
-from ebmjax.networks.module import from_module
-from ebmjax.networks.normalisation import Preparation
+from ebmjax.networks.mlp import GatedLayers, classifier_mlp, energy_mlp, is_masked
+from ebmjax.networks.normalisation import Normalise, Preparation
 from ebmjax.networks.spec import (
   ConvForm,
   Embedding,
@@ -46,22 +44,16 @@ def energy_conv5(
   init: Init = "pytorch",
 ) -> Network:
   """Builds the paper's CIFAR-100 energy network: an energy MLP over the trunk."""
-  size, classes = _num_features(inputs), inputs.num_classes
-  module = EnergyMLP(
-    size,
-    hidden,
-    classes,
+  head = energy_mlp(
+    _features(inputs),
+    hidden=hidden,
     gated_layers=gated_layers,
     gate=gate,
     embedding=embedding,
     skip=skip,
     mask_drop_rate=mask_drop_rate,
-    init_style=init,
+    init=init,
   )
-  head = from_module(module, (size,), classes)
-  if is_masked(gated_layers, embedding) and inputs.init_keys is not None:
-    width = widest(head, inputs.init_keys)
-    head = kept_units(head, width=width, max_labels=inputs.max_labels or classes)
   return _over_trunk(head, inputs, backbone_mode, pretrained, conv_form, init)
 
 
@@ -75,16 +67,15 @@ def classifier_conv5(
   init: Init = "pytorch",
 ) -> Network:
   """Builds the CIFAR-100 classifier: two hidden layers over the trunk."""
-  size = _num_features(inputs)
-  module = ClassifierMLP(size, hidden, inputs.num_classes, init_style=init)
-  head = from_module(module, (size,), inputs.num_classes)
+  head = classifier_mlp(_features(inputs), hidden=hidden, init=init)
   return _over_trunk(head, inputs, backbone_mode, pretrained, conv_form, init)
 
 
-def _num_features(inputs: Inputs) -> int:
-  """Returns the features of an image; an input of one axis is features already."""
+def _features(inputs: Inputs) -> Inputs:
+  """Returns the head's inputs: an image's features, or what is features already."""
   shape = inputs.shape
-  return shape[0] if len(shape) == 1 else num_features(shape)
+  size = shape[0] if len(shape) == 1 else num_features(shape)
+  return inputs._replace(shape=(size,), prepare=Normalise())
 
 
 def _over_trunk(

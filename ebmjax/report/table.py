@@ -14,7 +14,6 @@ LABEL = 26  # columns of the left-hand names
 TASKS_PER_LINE = 10
 # Softmax baselines that end on the last task alone score about 100 / T percent, and a
 # little more where tasks overlap: the paper's lie below 1.75 times that.
-REGULARISERS = ("ewc", "online_ewc", "si", "lwf", "mas", "bgd")
 LOW = 1.75
 LOWEST = 0.6  # and the least of the paper's, five tasks of CIFAR-100, at 0.70
 SCORED_ON = {
