@@ -9,10 +9,14 @@ from typing import Any
 
 __version__ = "0.1.0"
 _MODULES = (
-  *("config", "data", "losses", "methods", "metrics", "negatives", "networks"),
-  *("objectives", "prediction", "streams", "testing", "types"),
+  *("config", "data", "losses", "methods", "metrics", "models", "negatives"),
+  *("networks", "objectives", "prediction", "streams", "testing", "types"),
 )
-_NAMES = {"run": "ebmjax.experiment"}
+_NAMES = {
+  "run": "ebmjax.experiment",
+  "load": "ebmjax.models",
+  "EnergyClassifier": "ebmjax.models",
+}
 __all__ = [*_MODULES, *_NAMES]
 
 

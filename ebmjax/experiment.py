@@ -14,6 +14,7 @@ from ebmjax.config import flat_keys
 from ebmjax.config.groups import PLACES
 from ebmjax.config.validation import resolve
 from ebmjax.errors import WorkdirError
+from ebmjax.models.form import form_of, to_json
 from ebmjax.runtime import distributed, environment, failures, memory, scan
 from ebmjax.runtime import results as finished
 from ebmjax.runtime.train import Outcome, train_and_evaluate
@@ -130,11 +131,17 @@ def _facts(config: ConfigDict, dataset: Dataset) -> dict[str, Any]:
   """Returns what every output says of the data and the machine."""
   path = config.network.get("pretrained")
   weights = {WEIGHTS: networks.trunk_digest(path)} if path else {}
-  return weights | {
-    "data_source": dataset.source,
-    "data_full": dataset.full,
-    "evaluated_on": reporting.evaluated_on(config.to_dict()),
-    "data_digest": data.digest(dataset),
-    "driver": scan.choose_driver(config.runner.driver, jax.default_backend()),
-    "environment": environment.describe(),
-  }
+  form = form_of(config, dataset)
+  inputs = {} if form is None else {"inputs": to_json(form)}
+  return (
+    weights
+    | inputs
+    | {
+      "data_source": dataset.source,
+      "data_full": dataset.full,
+      "evaluated_on": reporting.evaluated_on(config.to_dict()),
+      "data_digest": data.digest(dataset),
+      "driver": scan.choose_driver(config.runner.driver, jax.default_backend()),
+      "environment": environment.describe(),
+    }
+  )

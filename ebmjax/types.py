@@ -33,6 +33,7 @@ class Dataset(NamedTuple):
   num_classes: int
   class_names: tuple[str, ...] = ()  # by class; (): its number
   range: tuple[float, float] = (0.0, 255.0)  # of the pixels as the user has them
+  labels: tuple[int | str, ...] = ()  # the user's label of each class; (): its number
 
   @property
   def shape(self) -> tuple[int, ...]:

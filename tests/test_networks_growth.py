@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ebmjax import networks
-from ebmjax.networks.growth import add_classes
+from ebmjax.networks.growth import grow
 
 KINDS: dict[str, dict[str, Any]] = {
   "learned": {},
@@ -33,7 +33,7 @@ def make(classes: int, init_keys=None, name="ebm", hidden=16, **changes):
 def test_old_labels_keep_their_energies(kind):
   small, large = make(3, **KINDS[kind]), make(5, **KINDS[kind])
   params, state = small.init(jax.random.key(0))
-  grown = add_classes(large, params, state, jax.random.key(1))
+  grown = grow((params, state), large.init(jax.random.key(1)))
   x = jax.random.uniform(jax.random.key(2), (4, 9))
   before, _ = small.energies(params, state, x, jnp.arange(3))
   after, _ = large.energies(*grown, x, jnp.arange(5))
@@ -49,7 +49,7 @@ def test_old_labels_keep_their_energies_where_only_kept_units_are_computed(seed)
   small = make(3, keys[:1], **changes)
   large = make(9, keys, **changes)
   params, state = small.init(keys[0])
-  grown = add_classes(large, params, state, keys[1])
+  grown = grow((params, state), large.init(keys[1]))
   x = jax.random.uniform(jax.random.key(2), (4, 9))
   before, _ = small.energies(params, state, x, jnp.arange(3))
   after, _ = large.energies(*grown, x, jnp.arange(9))
@@ -59,5 +59,5 @@ def test_old_labels_keep_their_energies_where_only_kept_units_are_computed(seed)
 
 def test_another_network_is_refused():
   params, state = make(3).init(jax.random.key(0))
-  with pytest.raises(ValueError, match="the same but for more classes"):
-    add_classes(make(5, hidden=8), params, state, jax.random.key(1))
+  with pytest.raises(ValueError, match="does not fit"):
+    grow((params, state), make(5, hidden=8).init(jax.random.key(1)))

@@ -87,6 +87,7 @@ def assemble(
     num_classes=len(names),
     class_names=names,
     range=scale,
+    labels=found,
   )
 
 

@@ -33,8 +33,8 @@ def check(y: np.ndarray, count: int, name: str) -> np.ndarray:
 
 def number(
   train: np.ndarray, test: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
-  """Returns training and test labels as classes int32, and the name of each class.
+) -> tuple[np.ndarray, np.ndarray | None, tuple[int | str, ...]]:
+  """Returns training and test labels as classes int32, and the label of each class.
 
   Classes are numbered in the order of their labels; strings that are all integers are
   ordered as integers.
@@ -49,17 +49,18 @@ def number(
   place = np.empty(len(found), np.int32)
   place[_order(found)] = np.arange(len(found))
   train_y = place[np.searchsorted(found, train)]
-  names = tuple(str(label) for label in classes)
   if test is None:
-    return train_y, None, names
+    return train_y, None, tuple(classes.tolist())
   _require_known(found, test)
-  return train_y, place[np.searchsorted(found, test)], names
+  return train_y, place[np.searchsorted(found, test)], tuple(classes.tolist())
 
 
-def check_names(given: Sequence[str] | None, found: tuple[str, ...]) -> tuple[str, ...]:
+def check_names(
+  given: Sequence[str] | None, found: tuple[int | str, ...]
+) -> tuple[str, ...]:
   """Returns the given names of the classes, or those found in the labels."""
   if not given:
-    return found
+    return tuple(str(label) for label in found)
   if len(given) != len(found):
     raise DataError(
       f"class_names has {len(given)} names, but the training labels have {len(found)} "

@@ -5,19 +5,17 @@ import math
 import numpy as np
 
 from ebmjax.data.pixels import blocks
-from ebmjax.types import Dataset
 
 
 def statistics(
-  dataset: Dataset, *, by_feature: bool = True
+  x: np.ndarray, *, by_feature: bool = True
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-  """Returns mean and std of the training inputs, of each channel.
+  """Returns mean and std of inputs x [N, ...], of each channel.
 
   Images count as values from 0 to 1: grey ones have one channel, colour ones three.
   Each feature of rows is a channel; without `by_feature`, for a stream that permutes
   them, all are one. What never varies has std 1.
   """
-  x = dataset.train_x
   channels = x.shape[-1] if x.ndim == 4 or (x.ndim == 2 and by_feature) else 1
   count = len(x) * math.prod(x.shape[1:]) // channels
   mean = sum(_table(b, channels).sum(axis=0) for b in blocks(x)) / count

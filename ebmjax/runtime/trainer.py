@@ -60,7 +60,8 @@ def make_run_spec(config: ConfigDict, dataset: Dataset, driver: str) -> RunSpec:
   require_classes(config, tasks.classes.sum(axis=1))
   prepare = preparation(config, dataset)
   train_x, test_x = (
-    _inputs(config, images, prepare) for images in (dataset.train_x, dataset.test_x)
+    shown_inputs(config, images, prepare)
+    for images in (dataset.train_x, dataset.test_x)
   )
   tables = scan.seed_tables(stream, seeds, test_multiple=_block(config, stream))
   return RunSpec(
@@ -91,7 +92,20 @@ def make_learner(
   keys: Array,
   prepare: Preparation | None = None,
 ) -> Learner:
-  """Builds the learner that the configuration names.
+  """Builds the learner that the configuration names; see `make_problem`."""
+  settings = dict(config.method)
+  problem = make_problem(config, row, classes, keys, prepare)
+  return methods.make(settings.pop("name"), problem, **settings)
+
+
+def make_problem(
+  config: ConfigDict,
+  row: jax.ShapeDtypeStruct,
+  classes: np.ndarray,
+  keys: Array,
+  prepare: Preparation | None = None,
+) -> Problem:
+  """Builds the network, objective and optimiser that the configuration names.
 
   `row` is one input, classes [T, C] are the labels of each task, `keys` [R] those that
   `init` will get, and `prepare` what an input goes through before the network.
@@ -109,9 +123,7 @@ def make_learner(
   objective = objectives.make(config.objective, config.negatives)
   tx = optimisers.make(config.optimiser)
   augment = AUGMENTATIONS[config.data.augment]
-  problem = Problem(network, objective, tx, row, classes.shape[0], augment)
-  settings = dict(config.method)
-  return methods.make(settings.pop("name"), problem, **settings)
+  return Problem(network, objective, tx, row, classes.shape[0], augment)
 
 
 def _block(config: ConfigDict, stream: streams.Stream) -> int:
@@ -119,7 +131,9 @@ def _block(config: ConfigDict, stream: streams.Stream) -> int:
   return min(int(config.eval.batch_size), stream.test_rows.shape[-1])
 
 
-def _inputs(config: ConfigDict, images: np.ndarray, prepare: Preparation) -> np.ndarray:
+def shown_inputs(
+  config: ConfigDict, images: np.ndarray, prepare: Preparation
+) -> np.ndarray:
   """Returns what the network is shown: images, or a frozen trunk's features of them."""
   network = networks.find(config.network.name)
   if images.ndim == 3 and not network.takes_rows:
@@ -156,7 +170,7 @@ def preparation(config: ConfigDict, dataset: Dataset | None = None) -> Preparati
   mean, std = tuple(config.data.mean) or spec.mean, tuple(config.data.std) or spec.std
   if dataset is not None and (mean is None or std is None):
     by_feature = config.stream.name != "permuted"
-    found_mean, found_std = data.statistics(dataset, by_feature=by_feature)
+    found_mean, found_std = data.statistics(dataset.train_x, by_feature=by_feature)
     mean, std = mean or found_mean, std or found_std
   return networks.Normalise(mean or (0.0,), std or (1.0,))
 

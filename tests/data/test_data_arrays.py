@@ -185,7 +185,7 @@ def test_bad_arrays_raise_one_sentence(arguments, options, problem, sentence):
 def test_statistics_of_images(x, axes):
   dataset = data.from_arrays(x, LABELS)
   scaled = dataset.train_x / 255
-  mean, std = data.statistics(dataset)
+  mean, std = data.statistics(dataset.train_x)
   assert len(mean) == len(std) == (3 if x.ndim == 4 else 1)
   np.testing.assert_allclose(mean, np.atleast_1d(scaled.mean(axis=axes)))
   np.testing.assert_allclose(std, np.atleast_1d(scaled.std(axis=axes)))
@@ -197,12 +197,12 @@ def test_statistics_of_rows(monkeypatch):
   rows[:, 2] = 5  # never varies
   rows[:, 3] += 1e4
   dataset = data.from_arrays(rows, LABELS)
-  mean, std = data.statistics(dataset)
+  mean, std = data.statistics(dataset.train_x)
   expected = dataset.train_x.astype(np.float64).std(axis=0)
   expected[2] = 1
   np.testing.assert_allclose(mean, dataset.train_x.astype(np.float64).mean(axis=0))
   np.testing.assert_allclose(std, expected, rtol=1e-6)
-  mean, std = data.statistics(dataset, by_feature=False)
+  mean, std = data.statistics(dataset.train_x, by_feature=False)
   np.testing.assert_allclose(mean, [dataset.train_x.astype(np.float64).mean()])
 
 

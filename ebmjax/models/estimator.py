@@ -1,0 +1,338 @@
+"""A classifier by scikit-learn's conventions that takes new classes at any time."""
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from ebmjax import methods, networks
+from ebmjax.config import default, flat_keys, with_settings
+from ebmjax.config.groups import unknown
+from ebmjax.config.validation import resolve
+from ebmjax.data import labels as labelling
+from ebmjax.errors import ConfigError, DataError
+from ebmjax.models import files
+from ebmjax.models import form as forms
+from ebmjax.models.form import InputForm, Label
+from ebmjax.models.learning import OnlineLearner
+from ebmjax.models.model import Model, make_outputs, power_of_two, probabilities
+from ebmjax.models.rejection import Reservoir, is_outside
+
+_ROOM = 8  # classes at first, where they are not announced
+
+
+class EnergyClassifier:
+  """Learns from rows or images as they come, with classes nobody announced.
+
+  >>> import numpy as np
+  >>> from ebmjax import EnergyClassifier
+  >>> rng = np.random.default_rng(0)
+  >>> centres = {"cat": -2.0, "dog": 0.0, "emu": 2.0}
+  >>> def draw(name):
+  ...   return rng.normal(centres[name], 0.3, (50, 4)), [name] * 50
+  >>> model = EnergyClassifier()
+  >>> for name in centres:
+  ...   model = model.partial_fit(*draw(name))
+  >>> model.predict([[2.0] * 4, [-2.0] * 4]).tolist()
+  ['emu', 'cat']
+
+  Parameters: `method` is a method of `ebmjax.methods` and `network` one of
+  `ebmjax.networks`, by name or import path; auto is a layer of random Fourier features
+  for methods in closed form, and the paper's energy network for all others, so that
+  method="finetune" is the paper's EBM. `settings` are further keys of a configuration,
+  such as {"method.strength": 10.0, "network.hidden": 400}.
+
+  `boundaries` says where tasks end, for methods that consolidate then: "auto", before a
+  call whose classes are all new; "manual", at `end_task()`; "none", never.
+
+  `range` are the pixels that stand for black and white (by default 0 to 1 or 0 to 255,
+  whichever holds the first call's). Inputs are normalised by the first call's mean and
+  deviation, unless settings have "data.mean" and "data.std". `calibration_rows` of all
+  rows are kept to know which energies are usual (`predict(x, reject=0.95)`); nothing is
+  trained on them.
+  """
+
+  _estimator_type = "classifier"
+
+  def __init__(
+    self,
+    method: str = "slda",
+    network: str = "auto",
+    *,
+    settings: Mapping[str, Any] | None = None,
+    boundaries: Literal["auto", "manual", "none"] = "auto",
+    batch_size: int = 128,
+    epochs: int = 1,
+    range: Sequence[float] = (),
+    calibration_rows: int = 1000,
+    random_state: int = 0,
+  ) -> None:
+    self.method, self.network, self.settings = method, network, settings
+    self.boundaries, self.batch_size, self.epochs = boundaries, batch_size, epochs
+    self.range, self.calibration_rows = range, calibration_rows
+    self.random_state = random_state
+    self._model: Model | None = None  # of what was learned, once it is asked for
+
+  def fit(self, x: Any, y: Any) -> "EnergyClassifier":
+    """Forgets everything and takes `epochs` passes over x [N, ...] in random order."""
+    self.__dict__.pop("_learner", None)
+    x, y = _as_pair(x, y)
+    rng = np.random.default_rng(self.random_state)
+    for epoch in range(self.epochs):
+      order = rng.permutation(len(y))
+      self._learn(x[order], y[order], np.unique(y), remember=epoch == 0)
+    return self
+
+  def partial_fit(
+    self, x: Any, y: Any, classes: Sequence[Label] | None = None
+  ) -> "EnergyClassifier":
+    """Takes one pass over x [N, ...], images or rows, of labels y [N], in order.
+
+    Any label may be a new one. `classes`, if all are known at the first call, saves the
+    room for others.
+    """
+    x, y = _as_pair(x, y)
+    self._learn(x, y, None if classes is None else np.unique(np.asarray(classes)))
+    return self
+
+  def end_task(self) -> "EnergyClassifier":
+    """Lets the method consolidate: what follows belongs to another task."""
+    self._require_fitted()
+    self._learner.end_task()
+    self._model = None
+    return self
+
+  def _learn(
+    self, x: np.ndarray, y: np.ndarray, announced: Any, remember: bool = True
+  ) -> None:
+    if not self._is_fitted():
+      self._begin(x, y, announced)
+    stored = self._form.accept(x)
+    found = [label for label in np.unique(y).tolist() if label not in self._number]
+    _require_kind(y, self._number)
+    ends = self.boundaries == "auto" and len(found) == len(np.unique(y))
+    self._make_room(len(found), ends and self._learner.begun)
+    self._model = None
+    if ends:
+      self._learner.end_task()
+    self._number |= {label: len(self._number) + i for i, label in enumerate(found)}
+    numbers = np.array([self._number[label] for label in y.tolist()], np.int32)
+    self._learner.learn(self._form.shown(self._learner.config, stored), numbers)
+    if remember:
+      self._reservoir.add(stored)
+
+  def _make_room(self, more: int, another_task: bool) -> None:
+    """Makes room for more classes and the task that is to be learned."""
+    learner = self._learner
+    tasks = learner.task + 1 + another_task
+    learner.make_room(tasks=tasks, classes=len(self._number) + more)
+
+  def _begin(self, x: np.ndarray, y: np.ndarray, announced: Any) -> None:
+    """Decides what the first call decides: inputs, room for classes, the network."""
+    labelling.check(y, len(x), "y")
+    config = self._config(math.prod(x.shape[1:]))
+    form = forms.estimate(x, self.range, config)
+    count = len(np.unique(y) if announced is None else announced)
+    room = power_of_two(max(_ROOM, count)) if announced is None else count
+    _require_even(config, announced)
+    learner = OnlineLearner(config, form, classes=room, tasks=int(config.stream.tasks))
+    reservoir = Reservoir(self.calibration_rows, seed=self.random_state)
+    known = [] if announced is None else announced.tolist()
+    self._adopt(form, learner, known, reservoir)
+
+  def _adopt(
+    self,
+    form: InputForm,
+    learner: OnlineLearner,
+    labels: Sequence[Label],
+    reservoir: Reservoir,
+  ) -> None:
+    """Takes over what was learned, or the start of it; labels [K] in their order."""
+    self._form, self._learner, self._reservoir = form, learner, reservoir
+    self._number = {label: place for place, label in enumerate(labels)}
+    self._model = None
+
+  def _config(self, num_inputs: int) -> ConfigDict:
+    """Returns the configuration of the parameters, checked like any other."""
+    if self.boundaries not in ("auto", "manual", "none"):
+      raise ConfigError(
+        f"boundaries={self.boundaries!r} is none of auto, manual and none: choose one."
+      )
+    spec = methods.find(self.method)
+    network = self.network
+    if network == "auto":
+      network = "fourier" if spec.network == "raw" else spec.network or "ebm"
+    setting = "boundary_free" if self.boundaries == "none" else "boundary_aware"
+    given: dict[str, Any] = {
+      "data.name": "own",
+      "stream.setting": setting,
+      "stream.batch_size": self.batch_size,
+      "method.name": self.method,
+      "network.name": network,
+      "objective": "contrastive" if networks.find(network).energy else "ce",
+      "seed": self.random_state,
+    }
+    if network == "fourier":  # the usual choice for normalised inputs
+      given |= {"network.gamma": 1.0 / num_inputs, "network.num_features": 1000}
+    settings = dict(self.settings or {})
+    config = with_settings(default(), given | settings)
+    known = flat_keys(config)
+    for key in settings:
+      if key not in known:
+        raise ConfigError(f"config.{key}, of settings, {unknown(key, known)}")
+    return resolve(config)
+
+  @property
+  def _labels(self) -> list[Label]:
+    return list(self._number)
+
+  @property
+  def classes_(self) -> np.ndarray:
+    """Returns the labels [K] seen or announced so far, sorted."""
+    return self.model_.classes
+
+  @property
+  def model_(self) -> Model:
+    """Returns the model of what was learned so far."""
+    self._require_fitted()
+    self._learner.require_finite()
+    learner = self._learner
+    self._model = self._model or Model(
+      learner.config,
+      self._form,
+      (learner.problem.network, learner.compiled),
+      learner.states,
+      make_outputs([self._labels]),
+    )
+    return self._model
+
+  def energies(self, x: Any) -> np.ndarray:
+    """Returns energies [N, K] of x [N, ...] for `classes_`; lower is better."""
+    return self.model_.energies(x)
+
+  def predict(self, x: Any, reject: float | None = None) -> np.ndarray:
+    """Returns the label [N] of lowest energy for each of x [N, ...].
+
+    `reject`, a share such as 0.95, refuses inputs whose energy is higher than that of
+    this share of the training rows: their label is -1, or None among strings.
+    """
+    if reject is None:
+      return self.model_.predict(x)
+    model, energies = self.model_, self.energies(x)
+    known = model.energies(self._reservoir.rows())
+    outside = is_outside(energies, known, reject)
+    found = model.classes[np.argmin(energies, axis=1)]
+    if found.dtype.kind == "U":
+      found = found.astype(object)
+    found[outside] = -1 if found.dtype.kind != "O" else None
+    return found
+
+  def predict_proba(self, x: Any) -> np.ndarray:
+    """Returns [N, K]: the softmax of minus the energies, in the order of `classes_`."""
+    return probabilities(self.energies(x))
+
+  def score(self, x: Any, y: Any) -> float:
+    """Returns the share of x [N, ...] whose predicted label is that of y [N]."""
+    return float(np.mean(self.predict(x) == np.asarray(y)))
+
+  def save(self, path: str | Path) -> None:
+    """Writes the model to one file; a file that was there is whole until then."""
+    self._require_fitted()
+    files.save(self, Path(path))
+
+  @classmethod
+  def load(cls, path: str | Path, seed: int | None = None) -> "EnergyClassifier":
+    """Returns the model of a file, or of the workdir of a finished run, to learn on.
+
+    `seed` is for a run: one of its seeds, by default the first.
+    """
+    return files.load(cls, Path(path), seed)
+
+  def get_params(self, deep: bool = True) -> dict[str, Any]:
+    """Returns the constructor's arguments."""
+    del deep
+    return {name: getattr(self, name) for name in _parameters(type(self))}
+
+  def set_params(self, **params: Any) -> "EnergyClassifier":
+    """Sets constructor's arguments, which the next `fit` uses."""
+    known = _parameters(type(self))
+    for name, value in params.items():
+      if name not in known:
+        raise ValueError(f"EnergyClassifier has no parameter {name!r}: see {known}.")
+      setattr(self, name, value)
+    return self
+
+  def __repr__(self) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+    return f"{type(self).__name__}({given})"
+
+  def __sklearn_tags__(self) -> Any:
+    """Says to scikit-learn, which alone asks, what this estimator is."""
+    from sklearn.utils import (
+      ClassifierTags,
+      InputTags,
+      Tags,
+      TargetTags,
+    )
+
+    return Tags(
+      estimator_type="classifier",
+      target_tags=TargetTags(required=True),
+      classifier_tags=ClassifierTags(),
+      input_tags=InputTags(three_d_array=True),
+    )
+
+  def _is_fitted(self) -> bool:
+    return hasattr(self, "_learner")
+
+  def __sklearn_is_fitted__(self) -> bool:
+    return self._is_fitted()
+
+  def _require_fitted(self) -> None:
+    if not self._is_fitted():
+      raise DataError(
+        "this classifier has learned nothing yet: call fit or partial_fit."
+      )
+
+
+def _as_pair(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+  """Returns inputs and labels as arrays, checked against each other."""
+  try:
+    inputs, labels = np.asarray(x), np.asarray(y)
+  except ValueError as error:  # rows of different lengths
+    raise DataError(
+      f"x and y cannot be converted to arrays ({error}): give all rows the same shape."
+    ) from None
+  if not inputs.ndim or not len(inputs):
+    raise DataError("x holds no rows: give at least one.")
+  return inputs, labelling.check(labels, len(inputs), "y")
+
+
+def _require_kind(y: np.ndarray, known: Mapping[Label, int]) -> None:
+  """Raises where strings follow numbers, or numbers strings."""
+  first = next(iter(known), None)
+  if first is not None and isinstance(first, str) != (y.dtype.kind == "U"):
+    raise DataError(
+      f"y holds labels of type {y.dtype}, but the classes so far are like {first!r}: "
+      "give all labels as numbers, or all as strings."
+    )
+
+
+def _require_even(config: ConfigDict, announced: Any) -> None:
+  """Raises where a method needs to know the classes of all tasks beforehand."""
+  if not methods.find(config.method.name).even_tasks:
+    return
+  tasks = int(config.stream.tasks)
+  if announced is None or len(announced) % tasks:
+    raise ConfigError(
+      f"{config.method.name} needs tasks of as many classes each: announce all classes "
+      "in the first call (classes=...), a multiple of settings={'stream.tasks': ...}."
+    )
+
+
+def _parameters(kind: type) -> list[str]:
+  return [name for name in inspect.signature(kind).parameters]

@@ -1,0 +1,209 @@
+"""A learner that takes rows as they come, by the compiled functions of the runner.
+
+The number of classes and of tasks is not known beforehand: there is room for some, and
+twice as many when it is full, at the cost of one compilation.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from ml_collections import ConfigDict
+
+from ebmjax import methods
+from ebmjax.errors import ConfigError, DivergenceError
+from ebmjax.models.form import InputForm
+from ebmjax.models.model import Compiled, compiler_options, power_of_two
+from ebmjax.networks.growth import grow
+from ebmjax.runtime import scan
+from ebmjax.runtime.trainer import batch_view, make_problem
+from ebmjax.types import Learner, Problem, PyTree
+
+_STEPS = 32  # of one compiled call, where a call brings that many batches
+
+
+class OnlineLearner:
+  """The state of a learner, which rows are added to. Labels are numbers from 0 on."""
+
+  def __init__(
+    self, config: ConfigDict, form: InputForm, *, classes: int, tasks: int
+  ) -> None:
+    self.config, self._form = config, form
+    self._key = jnp.stack([jax.random.key(config.seed)])
+    self.classes = np.zeros((tasks, classes), bool)  # [T, C] seen, by task
+    self.task = self.step = 0
+    self._unchecked: Any = ()
+    self._compile()
+    self.states: PyTree = scan.make_init(self.learner, "map")(self._key)
+    # Rows of this task, for methods that look back at it when it ends.
+    self.kept: list[tuple[np.ndarray, np.ndarray]] = []
+
+  def _compile(self) -> None:
+    config, options = self.config, compiler_options(self.config)
+    self.problem = _make_problem(config, self._form, self.classes.shape, self._key)
+    self.learner = _make_learner(config, self.problem)
+    self.compiled = Compiled(self.learner, options)
+    view = batch_view(config)
+    self._train = scan.make_train(self.learner, view, "map", options=options)
+    self._consolidate = scan.make_consolidate(
+      self.learner, view, "map", options=options
+    )
+
+  @property
+  def looks_back(self) -> bool:
+    """Returns whether the end of a task means anything to the method."""
+    return self.learner.consolidates and not batch_view(self.config).hides_task
+
+  def learn(self, x: np.ndarray, y: np.ndarray) -> None:
+    """Takes one pass over x [N, ...], as batches hold inputs, of labels y [N]."""
+    self.classes[self.task, y] = True
+    if self.looks_back:
+      self.kept.append((x, y))
+    tables = self._tables()
+    for start, steps, size in _pieces(len(y), int(self.config.stream.batch_size)):
+      rows = slice(start, start + steps * size)
+      losses = self._learn_chunk(tables, x[rows], y[rows], steps)
+      self.require_finite()
+      self._unchecked = losses
+
+  def _learn_chunk(self, tables: Any, x: np.ndarray, y: np.ndarray, steps: int) -> Any:
+    rows = np.arange(len(y), dtype=np.int32).reshape(1, steps, -1)
+    number = np.arange(self.step, self.step + steps, dtype=np.int32)
+    chunk = scan.Chunk(
+      rows,
+      np.full(rows.shape, self.task, np.int32),
+      np.full((1, steps), self.task, np.int32),
+      number,
+      np.ones(steps, bool),
+    )
+    self.states, metrics = self._train(self.states, tables, _images(x, y), chunk)
+    self.step += steps
+    return metrics["loss"]
+
+  def require_finite(self) -> None:
+    """Raises where a loss was not finite; they are looked at one call late."""
+    if not np.isfinite(np.asarray(self._unchecked)).all():
+      raise DivergenceError(
+        f"the loss is not finite after step {self.step}: start from a saved model, and "
+        "lower the learning rate (settings={'optimiser.learning_rate': ...}) or scale "
+        "the inputs."
+      )
+
+  @property
+  def begun(self) -> bool:
+    """Returns whether rows were learned since the last task ended."""
+    return self.task < len(self.classes) and bool(self.classes[self.task].any())
+
+  def end_task(self) -> None:
+    """Consolidates what was learned since the last call, where the method does so."""
+    if not self.begun:
+      return
+    if self.looks_back:
+      x, y = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
+      size = power_of_two(len(y))  # one program for tasks of about the same size
+      rows: Any = np.full((1, len(self.classes), size), -1, np.int32)
+      rows[:, self.task, : len(y)] = np.arange(len(y))
+      images = _images(_filled(x, size), _filled(y, size))
+      tables = self._tables()._replace(train_rows=rows)
+      task = np.int32(self.task)
+      self.states = self._consolidate(self.states, tables, images, task)
+      self.kept.clear()
+    self.task += 1
+
+  def make_room(self, *, tasks: int, classes: int) -> None:
+    """Grows where there is less room; raises ConfigError before anything changes."""
+    wanted = (tasks, classes)
+    room = tuple(
+      have if need <= have else power_of_two(need)
+      for need, have in zip(wanted, self.classes.shape, strict=True)
+    )
+    if room != self.classes.shape:
+      self._grow(*room)
+
+  def _grow(self, tasks: int, classes: int) -> None:
+    """Takes a learner of more tasks and classes; what was learned stays as it is."""
+    old, seen, probe = self.states, self.classes, _probe(self.problem.row)
+    before = self._energies(probe)
+    more = [(0, tasks - seen.shape[0]), (0, classes - seen.shape[1])]
+    self.classes = np.pad(seen, more)
+    self._compile()
+    fresh = scan.make_init(self.learner, "map")(self._key)
+    try:
+      first_old, first_fresh = jax.tree.map(lambda leaf: leaf[0], (old, fresh))
+      grown = grow(first_old, first_fresh)
+      self.states = jax.tree.map(lambda leaf: leaf[None], grown)
+      after = self._energies(probe)[:, :, : seen.shape[1]]
+      same = np.allclose(before, after, rtol=1e-4, atol=1e-5)
+    except ValueError:
+      same = False
+    if not same:
+      self.states, self.classes = old, seen
+      self._compile()
+      raise ConfigError(
+        f"{self.config.method.name} cannot grow beyond {seen.shape[1]} classes and "
+        f"{seen.shape[0]} tasks: announce all classes in the first call (classes=...), "
+        "and the tasks by settings={'stream.tasks': ...}."
+      )
+
+  def _energies(self, x: np.ndarray) -> np.ndarray:
+    return self.compiled.energies(self.compiled.prepare(self.states), x)
+
+  def _tables(self) -> scan.SeedTables:
+    tasks, classes = self.classes.shape
+    labels = np.tile(np.arange(classes, dtype=np.int32), (1, tasks, 1))
+    none = np.zeros((1, tasks, 0), np.int32)
+    arrays: Any = (self._key, labels, none, self.classes[None], none, none)
+    return scan.SeedTables(*arrays)
+
+
+def _make_problem(
+  config: ConfigDict, form: InputForm, shape: tuple[int, ...], key: jax.Array
+) -> Problem:
+  """Builds a problem for T tasks and C classes, any of which may come at any time."""
+  blank = form.shown(config, np.zeros((1, *form.shape), form.dtype))
+  row = jax.ShapeDtypeStruct(blank.shape[1:], blank.dtype)
+  keys = jax.vmap(scan.init_key)(key)
+  return make_problem(config, row, np.ones(shape, bool), keys, form.prepare)
+
+
+def _make_learner(config: ConfigDict, problem: Problem) -> Learner:
+  settings = dict(config.method)
+  return methods.make(settings.pop("name"), problem, **settings)
+
+
+def _images(x: Any, y: Any) -> scan.Images:
+  return scan.Images(x, y)  # on the host: the compiled call takes them over
+
+
+def _probe(row: jax.ShapeDtypeStruct) -> Any:
+  """Returns [4, ...]: some inputs, always the same."""
+  rng, shape = np.random.default_rng(0), (4, *row.shape)
+  values = rng.integers(0, 256, shape) if row.dtype == np.uint8 else rng.random(shape)
+  return values.astype(row.dtype)
+
+
+def _pieces(count: int, batch: int) -> Iterator[tuple[int, int, int]]:
+  """Yields (start, steps, rows of a step) that cover `count` rows once, in order.
+
+  Whole batches first, many of them in one call; then what is left, in powers of two:
+  few programs serve calls of any size.
+
+  >>> list(_pieces(13, 5))
+  [(0, 1, 5), (5, 1, 5), (10, 1, 2), (12, 1, 1)]
+  """
+  start = 0
+  while count - start >= _STEPS * batch:
+    yield start, _STEPS, batch
+    start += _STEPS * batch
+  while start < count:
+    left = count - start
+    size = batch if left >= batch else 1 << (left.bit_length() - 1)
+    yield start, 1, size
+    start += size
+
+
+def _filled(values: np.ndarray, size: int) -> np.ndarray:
+  """Returns values [N, ...] with zeros at their end, [size, ...]."""
+  return np.pad(values, [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1))

@@ -1,0 +1,172 @@
+"""A trained learner that answers for raw inputs: labels, energies, probabilities."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from ml_collections import ConfigDict
+
+from ebmjax import networks
+from ebmjax.errors import DataError
+from ebmjax.models.form import InputForm, Label
+from ebmjax.runtime import evaluation
+from ebmjax.runtime.scan import CompilerOptions
+from ebmjax.types import Learner, Network, PyTree
+
+_BLOCK = 256  # inputs of one compiled call at most
+
+
+class Compiled:
+  """The compiled functions of a learner, for states [R, ...] and inputs [N, ...].
+
+  N may be any number: inputs are padded to a power of two, at most `_BLOCK`, so that
+  few programs serve all sizes.
+  """
+
+  def __init__(self, learner: Learner, options: CompilerOptions = None) -> None:
+    def energies(ready: PyTree, x: Array) -> Array:
+      return lax.map(lambda one: learner.energies(one, x), ready)
+
+    self.prepare = evaluation.make_prepare(learner, "map", options=options)
+    self._energies = jax.jit(energies, compiler_options=options)
+
+  def energies(self, ready: PyTree, x: np.ndarray) -> np.ndarray:
+    """Returns [R, N, C] of prepared states and x [N, ...]."""
+    return in_blocks(lambda block: self._energies(ready, block), x)
+
+
+def in_blocks(function: Callable[[np.ndarray], Array], x: np.ndarray) -> np.ndarray:
+  """Returns function(x), [R, N, ...] of x [N, ...], computed in padded blocks."""
+  parts = []
+  for start in range(0, len(x), _BLOCK):
+    block = x[start : start + _BLOCK]
+    short = power_of_two(len(block)) - len(block)
+    padded = np.pad(block, [(0, short)] + [(0, 0)] * (block.ndim - 1))
+    parts.append((function(padded), len(block)))  # not waited for: blocks overlap
+  return np.concatenate([np.asarray(found)[:, :size] for found, size in parts], axis=1)
+
+
+def power_of_two(number: int) -> int:
+  """Returns the least power of two that is not below `number`."""
+  return 1 << max(number - 1, 0).bit_length()
+
+
+class Outputs(NamedTuple):
+  """What the outputs of R trained networks stand for."""
+
+  classes: np.ndarray  # [K] the labels that may be predicted, sorted
+  columns: np.ndarray  # [R, K] int: where each seed's energies hold them
+  # [R, T, P] int32: the order of pixels that each task shows; None where they stay
+  permutation: np.ndarray | None = None
+
+
+def make_outputs(
+  labels: Sequence[Sequence[Label]], permutation: np.ndarray | None = None
+) -> Outputs:
+  """Returns the outputs of R networks, whose columns have these labels [R][C]."""
+  classes, first = np.unique(np.array(labels[0]), return_index=True)
+  if all(list(seed) == list(labels[0]) for seed in labels):
+    columns = np.tile(first, (len(labels), 1))
+  else:  # a class order drawn for each seed
+    columns = np.stack([np.unique(np.array(s), return_index=True)[1] for s in labels])
+  return Outputs(classes, columns, permutation)
+
+
+class Model:
+  """A trained energy model, or an ensemble of those of several seeds.
+
+  Inputs are images or rows as the training had them: their range and normalisation are
+  part of the model. Energies of an ensemble are the mean over its members.
+  """
+
+  def __init__(
+    self,
+    config: ConfigDict,
+    form: InputForm,
+    parts: tuple[Network, Compiled],
+    states: PyTree,
+    outputs: Outputs,
+  ) -> None:
+    self.config, self.form, self.outputs = config, form, outputs
+    self._network, self._compiled = parts
+    self._states, self._ready = states, self._compiled.prepare(states)
+
+  @property
+  def classes(self) -> np.ndarray:
+    """Returns the labels [K] that can be predicted, in the order of all outputs."""
+    return self.outputs.classes
+
+  def energies(self, x: Any, *, task: int | None = None) -> np.ndarray:
+    """Returns energies [N, K] of inputs x [N, ...] for each of `classes`.
+
+    `task` is for runs that permute pixels alone: the task whose order x is shown in.
+    """
+    found = self._compiled.energies(self._ready, self._shown(x, task))
+    columns = self.outputs.columns[:, None, :]
+    energies: np.ndarray = np.take_along_axis(found, columns, axis=2).mean(axis=0)
+    if not np.isfinite(energies).all():
+      raise DataError(
+        "the model's energies are not finite for this x: check its values."
+      )
+    return energies
+
+  def predict(self, x: Any, *, task: int | None = None) -> np.ndarray:
+    """Returns the label [N] of lowest energy for each of x [N, ...]."""
+    return self.classes[np.argmin(self.energies(x, task=task), axis=1)]
+
+  def predict_proba(self, x: Any, *, task: int | None = None) -> np.ndarray:
+    """Returns [N, K]: the softmax of minus the energies."""
+    return probabilities(self.energies(x, task=task))
+
+  def features(self, x: Any, *, task: int | None = None) -> np.ndarray:
+    """Returns the network's features [N, F] of x; of an ensemble, its first member."""
+    params, model_state = network_variables(self._states)
+    compute = jax.jit(self._network.features)
+    first = jax.tree.map(lambda leaf: leaf[0], (params, model_state))
+    shown = self._shown(x, task)
+    return in_blocks(lambda block: compute(*first, block)[None], shown)[0]
+
+  def _shown(self, x: Any, task: int | None) -> np.ndarray:
+    """Returns inputs as batches held them."""
+    shown = self.form.shown(self.config, self.form.accept(x))
+    orders = self.outputs.permutation
+    if orders is None:
+      if task is not None:
+        raise DataError("task is for runs that permute pixels: leave it out.")
+      return shown
+    if task is None or not 0 <= task < len(orders[0]):
+      raise DataError(
+        f"this run permutes pixels: give task, from 0 to {len(orders[0]) - 1}, to say "
+        "in which task's order x is to be shown."
+      )
+    if len({order[task].tobytes() for order in orders}) > 1:
+      raise DataError(
+        "the seeds of this run permute pixels differently: load one of them."
+      )
+    return shown[:, orders[0, task]]
+
+
+def probabilities(energies: np.ndarray) -> np.ndarray:
+  """Returns the softmax [N, K] of minus the energies [N, K].
+
+  >>> probabilities(np.array([[1.0, 1.0]])).tolist()
+  [[0.5, 0.5]]
+  """
+  return np.asarray(jax.nn.softmax(-jnp.asarray(energies), axis=1))
+
+
+def network_variables(state: PyTree) -> tuple[PyTree, PyTree]:
+  """Returns a state's parameters of the network, and its other variables."""
+  solver: Any = getattr(state, "solver", state)
+  if hasattr(solver, "frozen"):
+    params, model_state = solver.frozen
+    return params, model_state
+  return solver.params, solver.model_state
+
+
+def compiler_options(config: ConfigDict) -> CompilerOptions:
+  """Returns the options with which the network of a configuration is compiled."""
+  return networks.find(config.network.name).compiler_options(config.network)

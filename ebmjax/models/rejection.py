@@ -1,0 +1,63 @@
+"""Saying no: inputs whose energy is higher than training rows usually have."""
+
+import numpy as np
+
+from ebmjax.errors import ConfigError, DataError
+
+
+class Reservoir:
+  """A uniform sample of all rows seen (Vitter 1985), in the form they are stored in."""
+
+  def __init__(self, size: int, *, seed: int) -> None:
+    if size < 0:
+      raise ConfigError(f"calibration_rows={size} is negative: give 0 or more.")
+    self.size, self.seen = size, 0
+    self._rng = np.random.default_rng(seed)
+    self._rows: list[np.ndarray] = []
+
+  def add(self, x: np.ndarray) -> None:
+    """Takes rows x [N, ...] into account."""
+    for row in x[: max(0, self.size - self.seen)]:
+      self._rows.append(row.copy())
+    late = np.arange(max(self.seen, self.size), self.seen + len(x))
+    places = self._rng.integers(0, late + 1) if len(late) else late
+    for position, place in zip(late - self.seen, places, strict=True):
+      if place < self.size:
+        self._rows[place] = x[position].copy()
+    self.seen += len(x)
+
+  def rows(self) -> np.ndarray:
+    """Returns the sample [M, ...]."""
+    if not self._rows:
+      raise DataError(
+        "no training rows are kept to know which energies are usual: give "
+        "calibration_rows and learn on before you reject."
+      )
+    return np.stack(self._rows)
+
+  def restore(self, rows: np.ndarray, seen: int) -> None:
+    """Takes the place of a reservoir that was saved."""
+    self._rows, self.seen = list(rows), seen
+
+
+def is_outside(energies: np.ndarray, known: np.ndarray, share: float) -> np.ndarray:
+  """Returns [N] bool: where the lowest of energies [N, K] is higher than usual.
+
+  known [M, K] are energies of training rows, of which `share` are usual.
+
+  >>> known = np.linspace(0, 1, 101)[:, None]
+  >>> is_outside(np.array([[0.5], [0.97]]), known, 0.95).tolist()
+  [False, True]
+  """
+  require_share(share)
+  limit = np.quantile(known.min(axis=1), share)
+  return np.asarray(energies.min(axis=1) > limit)
+
+
+def require_share(share: float) -> None:
+  """Raises where a share to keep is not between 0 and 1."""
+  if not 0 < share < 1:
+    raise ConfigError(
+      f"reject={share!r} is the share of training rows to accept: give a number "
+      "between 0 and 1, such as 0.95."
+    )

@@ -1,0 +1,249 @@
+"""The estimator: scikit-learn's conventions, new classes at any time, the same bits."""
+
+import os
+
+import jax
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ebmjax
+from ebmjax import EnergyClassifier, data, methods, streams
+from ebmjax.config import default, with_settings
+from ebmjax.errors import ConfigError, DataError, UserError
+from ebmjax.models import loading
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+FEW = {"network.num_features": 32}
+CENTRES = np.random.default_rng(5).normal(size=(24, 12))
+
+
+def draw(classes, rows=32, seed=0):
+  """Returns rows [N, 12] around the centres of classes, each in turn."""
+  rng = np.random.default_rng(seed)
+  y = np.resize(classes, rows)
+  return (CENTRES[y] + 0.2 * rng.normal(size=(rows, 12))).astype(np.float32), y
+
+
+def small(method: str, **more) -> EnergyClassifier:
+  """Returns an estimator of a few units, whatever the method."""
+  spec = methods.find(method)
+  keys = {f"method.{key}": value for key, value in spec.small.items()}
+  network = {"raw": "fourier", "": "ebm"}.get(spec.network, spec.network)
+  network = "sbc" if spec.own_objective and not spec.network else network
+  keys |= {f"network.{k}": v for k, v in ebmjax.networks.find(network).small.items()}
+  return EnergyClassifier(
+    method, network, settings=keys | more, batch_size=16, calibration_rows=50
+  )
+
+
+@pytest.mark.parametrize("method", ["finetune", "er", "slda", "pec", "online_ewc"])
+def test_the_same_batches_give_the_same_bits_as_a_run(method, tmp_path):
+  fourier = method in ("slda", "pec")
+  settings = {
+    "data.source": "embedded",
+    "method.name": method,
+    "network.name": "fourier" if fourier else "ebm",
+    **{f"method.{k}": v for k, v in methods.find(method).small.items()},
+    **({"network.num_features": 16, "network.gamma": 0.01} if fourier else {}),
+    **({} if fourier else {"network.hidden": 16}),
+    **{"stream.tasks": 2, "stream.iterations": 3, "runner.chunk": 1},
+  }
+  config = with_settings(default(), settings)
+  ebmjax.run(config, tmp_path)
+  trained = loading.restore(loading.read_run(tmp_path)).states
+  mnist = data.load(config.data)
+  mean, std = data.find("mnist").mean, data.find("mnist").std
+  keys = {k: v for k, v in settings.items() if k.startswith(("network.", "method."))}
+  keys = {k: v for k, v in keys.items() if not k.endswith(".name")}
+  model = EnergyClassifier(
+    method,
+    settings["network.name"],
+    settings=keys | {"data.mean": mean, "data.std": std, "stream.tasks": 2},
+    boundaries="manual",
+  )
+  stream = streams.build(config.stream, mnist.train_y, mnist.test_y, seed=0)
+  for step, rows in enumerate(stream.rows):
+    model.partial_fit(mnist.train_x[rows], mnist.train_y[rows], classes=range(10))
+    if step == 2 and not methods.find(method).boundaries:
+      model.end_task()
+    elif step == 2:  # at a boundary a run looks at all rows of the task
+      mine = mnist.train_y < 5
+      shown = mnist.train_x[mine].reshape(mine.sum(), -1)
+      model._learner.kept = [(shown, mnist.train_y[mine].astype(np.int32))]
+      model.end_task()
+  exact = not methods.find(method).boundaries
+  for ours, theirs in zip(
+    *map(jax.tree.leaves, (model._learner.states, trained)), strict=True
+  ):
+    if exact:
+      np.testing.assert_array_equal(ours, theirs)
+
+
+GROWING = ["finetune", "er", "lwf", "ridge", "pec"]
+
+
+@pytest.mark.parametrize("method", GROWING)
+def test_new_classes_and_tasks_come_at_any_time(method):
+  model = small(method, **{"stream.tasks": 2})
+  for first in range(0, 10, 2):  # beyond the first room for eight classes
+    model.partial_fit(*draw([first, first + 1]))
+  x, _ = draw(range(10), 20)
+  assert model.classes_.tolist() == list(range(10))
+  assert model.energies(x).shape == (20, 10)
+
+
+def test_growing_leaves_what_was_learned():
+  model = small("finetune").partial_fit(*draw(range(8)))
+  x, _ = draw(range(8), 16)
+  before = model.energies(x)
+  model._learner.make_room(tasks=5, classes=16)
+  model._model = None
+  np.testing.assert_allclose(model.energies(x), before, rtol=1e-5)
+
+
+def test_a_method_that_cannot_grow_says_so_and_stays_usable():
+  model = small("pgma").partial_fit(*draw(range(8)))
+  x, _ = draw(range(8), 8)
+  before = model.energies(x)
+  with pytest.raises(ConfigError, match="announce all classes in the first call"):
+    model.partial_fit(*draw([8]))
+  np.testing.assert_allclose(model.energies(x), before, rtol=1e-5)
+  with pytest.raises(ConfigError, match="tasks of as many classes each"):
+    small("icarl").partial_fit(*draw(range(8)))
+
+
+def test_digits_that_come_late_are_named_and_the_old_ones_too():
+  """The default's evidence: eight and nine after the others, among all ten."""
+  x, y = load_digits(return_X_y=True)
+  train, late = np.arange(len(y)) % 4 > 0, y >= 8
+  shown = EnergyClassifier().partial_fit(x[train & ~late], y[train & ~late])
+  shown.partial_fit(x[train & late], y[train & late])
+  for part in (late, ~late):
+    assert shown.score(x[~train & part], y[~train & part]) > 0.85
+
+
+def test_conventions_of_scikit_learn():
+  x, y = draw(range(3), 60)
+  model = EnergyClassifier(settings=FEW, batch_size=16)
+  assert clone(model).get_params() == model.get_params()
+  assert model.set_params(batch_size=8).batch_size == 8
+  with pytest.raises(ValueError, match="no parameter 'batch'"):
+    model.set_params(batch=3)
+  piped = make_pipeline(StandardScaler(), clone(model)).fit(x, y)
+  assert piped.score(x, y) > 0.9 and piped.predict_proba(x).shape == (60, 3)
+  assert cross_val_score(model, x, y, cv=2).mean() > 0.9
+  assert "slda" in repr(model)
+
+
+def test_strings_and_jax_arrays():
+  x, y = draw(range(3), 60)
+  names = np.array(["ant", "bee", "cow"])[y]
+  model = EnergyClassifier(settings=FEW).fit(jax.numpy.asarray(x), names)
+  assert model.classes_.tolist() == ["ant", "bee", "cow"]
+  assert model.score(x, names) > 0.9
+
+
+def test_inputs_unlike_all_others_are_rejected():
+  x, y = draw(range(3), 300)
+  model = EnergyClassifier(settings=FEW).fit(x, y)
+  found = model.predict(x, reject=0.9)
+  assert 0.8 < np.mean(found >= 0) < 1
+  assert (model.predict(20 + 50 * x[:10], reject=0.9) == -1).mean() > 0.5
+  names = np.array(["a", "b", "c"])[y]
+  model = EnergyClassifier(settings=FEW).fit(x, names)
+  assert None in model.predict(x, reject=0.5).tolist()
+  for share in (0, 1, -2, 95):
+    with pytest.raises(ConfigError, match="between 0 and 1"):
+      model.predict(x, reject=share)
+
+
+def test_a_saved_model_learns_on_with_the_same_bits(tmp_path):
+  model = small("online_ewc").partial_fit(*draw(range(3)))
+  model.save(tmp_path / "model.npz")
+  loaded = EnergyClassifier.load(tmp_path / "model.npz")
+  for each in (model, loaded):
+    each.partial_fit(*draw([3, 4], seed=1))  # which ends the task before
+  for ours, theirs in zip(
+    *(jax.tree.leaves(each._learner.states) for each in (model, loaded)), strict=True
+  ):
+    np.testing.assert_array_equal(ours, theirs)
+  x, _ = draw(range(5), 10)
+  np.testing.assert_array_equal(
+    model.predict(x, reject=0.5), loaded.predict(x, reject=0.5)
+  )
+
+
+def test_a_file_is_whole_or_refused(tmp_path, monkeypatch):
+  path = tmp_path / "model.npz"
+  model = EnergyClassifier(settings=FEW).fit(*draw(range(3)))
+  model.save(path)
+  whole = path.read_bytes()
+
+  def killed(*_):
+    raise OSError(28, "No space left on device")
+
+  with monkeypatch.context() as patch:
+    patch.setattr(os, "replace", killed)
+    with pytest.raises(UserError, match="cannot be written"):
+      model.save(path)
+  assert path.read_bytes() == whole and list(tmp_path.iterdir()) == [path]
+  for damage in (whole[:-100], b"", b"PK" + whole[2:500], b"no model"):
+    path.write_bytes(damage)
+    with pytest.raises(DataError, match=r"damaged, or not a model|give another file"):
+      EnergyClassifier.load(path)
+  np.savez(path, header=np.array([{"a": 1}], object))
+  with pytest.raises(DataError, match="damaged, or not a model"):
+    EnergyClassifier.load(path)
+  with pytest.raises(DataError, match="does not exist"):
+    EnergyClassifier.load(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize(
+  ("x", "y", "sentence"),
+  [
+    (np.zeros((20, 3)), np.arange(19) % 2, "label each row"),
+    (np.zeros((20, 3)), np.full(20, 0.5), "not an integer"),
+    (np.zeros((20, 3)), np.full(20, np.nan), "not an integer"),
+    (np.full((20, 3), np.nan), np.arange(20) % 2, "NaN or infinite"),
+    (np.zeros((20, 3), object), np.arange(20) % 2, "integers or floats"),
+    (np.zeros((5, 3)), np.arange(5) % 2, "at least 10 at first"),
+    (np.zeros((0, 3)), np.zeros(0), "at least one"),
+    ([[1.0], [1.0, 2.0]], [0, 1], "the same shape"),
+  ],
+)
+def test_bad_rows_are_refused_in_a_sentence(x, y, sentence):
+  model = EnergyClassifier(settings=FEW)
+  with pytest.raises(DataError, match=sentence):
+    model.partial_fit(x, y)
+  with pytest.raises(DataError, match="learned nothing"):
+    model.predict(np.zeros((2, 3)))
+
+
+def test_bad_calls_after_the_first_lose_nothing():
+  x, y = draw(range(3), 40)
+  model = EnergyClassifier(settings=FEW).fit(x, y)
+  before = model.energies(x)
+  with pytest.raises(DataError, match="trained on inputs of shape"):
+    model.partial_fit(x[:, :5], y)
+  with pytest.raises(DataError, match="all as strings"):
+    model.partial_fit(x, y.astype(str))
+  np.testing.assert_array_equal(model.energies(x), before)
+
+
+@pytest.mark.parametrize(
+  ("given", "sentence"),
+  [
+    ({"method": "sldaa"}, "slda"),
+    ({"settings": {"method.shrinkage": -1.0}}, "shrinkage"),
+    ({"settings": {"method.strength": 1.0}}, "is a key of"),
+    ({"boundaries": "sometimes"}, "none of auto, manual and none"),
+  ],
+)
+def test_wrong_parameters_are_refused_in_a_sentence(given, sentence):
+  with pytest.raises(ConfigError, match=sentence):
+    EnergyClassifier(**given).partial_fit(*draw(range(2)))

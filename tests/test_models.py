@@ -1,0 +1,143 @@
+"""A finished run is a model: it predicts what the run was scored on, and learns on."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ebmjax
+from ebmjax import EnergyClassifier, data
+from ebmjax.config import default, with_settings
+from ebmjax.errors import DataError, WorkdirError
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+SMALL = {
+  "data.source": "embedded",
+  "stream.tasks": 2,
+  "stream.iterations": 6,
+  "network.hidden": 16,
+  "runner.chunk": 6,
+}
+
+
+def train(folder: Path, **settings) -> dict:
+  config = with_settings(default(), SMALL | settings)
+  return dict(ebmjax.run(config, folder))
+
+
+@pytest.fixture(scope="module")
+def mnist():
+  return data.load(with_settings(default(), SMALL).data)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+  """Two seeds, each with an order of classes of its own."""
+  folder = tmp_path_factory.mktemp("run")
+  changes = {"seeds": 2, "stream.class_order": "random"}
+  return folder, train(folder, **changes)
+
+
+def test_a_model_predicts_what_the_run_was_scored_on(run, mnist):
+  folder, results = run
+  for place in (0, 1):
+    model = ebmjax.load(folder, seed=place)
+    found = model.predict(mnist.test_x)
+    assert found.dtype.kind == "i"
+    by_class = [np.mean(found[mnist.test_y == c] == c) for c in range(10)]
+    # The run's score is the mean over tasks, each of five classes of equal size.
+    assert 100 * np.mean(by_class) == pytest.approx(results["per_seed"][place], abs=0.5)
+
+
+def test_outputs_fit_together(run, mnist):
+  model, x = ebmjax.load(run[0]), mnist.test_x[:5]
+  energies = model.energies(x)
+  assert model.classes.tolist() == list(range(10)) and energies.shape == (5, 10)
+  assert (model.predict(x) == np.argmin(energies, axis=1)).all()
+  shares = model.predict_proba(x)
+  np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-5)
+  np.testing.assert_array_equal(np.argmax(shares, 1), np.argmin(energies, 1))
+  assert model.features(x).shape == (5, 16)
+
+
+def test_an_ensemble_has_the_mean_energies_of_its_seeds(run, mnist):
+  x = mnist.test_x[:3]
+  alone = [ebmjax.load(run[0], seed=seed).energies(x) for seed in (0, 1)]
+  together = ebmjax.load(run[0], seed=None).energies(x)
+  np.testing.assert_allclose(together, np.mean(alone, axis=0), rtol=1e-5)
+
+
+def test_numbers_of_inputs_and_their_types_do_not_matter(run, mnist):
+  model, x = ebmjax.load(run[0]), mnist.test_x[:300]
+  whole = model.energies(x)
+  parts = np.concatenate([model.energies(x[i : i + 7]) for i in range(0, 300, 7)])
+  np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
+  np.testing.assert_array_equal(model.energies(x[..., None].astype(np.int64)), whole)
+
+
+@pytest.mark.parametrize(
+  ("x", "sentence"),
+  [
+    (np.zeros((2, 27, 28), np.uint8), "trained on inputs of shape"),
+    (np.full((2, 28, 28), 300), "the range of the training images"),
+    (np.full((2, 28, 28), np.nan), "the range of the training images"),
+    (np.zeros((0, 28, 28)), "at least one row"),
+    (np.array([["a"]]), "integers or floats"),
+  ],
+)
+def test_wrong_inputs_are_refused_in_a_sentence(run, x, sentence):
+  with pytest.raises(DataError, match=sentence):
+    ebmjax.load(run[0]).predict(x)
+
+
+def test_folders_that_are_no_finished_runs_are_refused(run, tmp_path):
+  with pytest.raises(WorkdirError, match="holds no finished run"):
+    ebmjax.load(tmp_path / "nothing")
+  assert not (tmp_path / "nothing").exists()
+  with pytest.raises(WorkdirError, match="has no seed 7; its seeds are"):
+    ebmjax.load(run[0], seed=7)
+  results = json.loads((run[0] / "results.json").read_text())
+  results["facts"]["inputs"]["shape"] = "much"
+  (tmp_path / "results.json").write_text(json.dumps(results))
+  with pytest.raises(WorkdirError, match="not the results of a run that"):
+    ebmjax.load(tmp_path)
+
+
+def test_a_run_that_permutes_pixels_asks_for_the_task(tmp_path, mnist):
+  results = train(tmp_path, **{"stream.name": "permuted", "eval.batch_size": 500})
+  model = ebmjax.load(tmp_path)
+  assert model.classes[0] == "1:0" and len(model.classes) == 20
+  with pytest.raises(DataError, match="give task, from 0 to 1"):
+    model.predict(mnist.test_x)
+  scores = [
+    np.mean(model.predict(mnist.test_x, task=task) == expected)
+    for task in (0, 1)
+    for expected in [np.array([f"{task + 1}:{c}" for c in mnist.test_y])]
+  ]
+  assert 100 * np.mean(scores) == pytest.approx(results["per_seed"][0], abs=0.01)
+
+
+def test_own_labels_come_back(tmp_path):
+  rng = np.random.default_rng(0)
+  y = np.array(["wren", "ant", "cow", "bee"] * 20)
+  x = rng.normal(size=(80, 6)) + 3 * (y[:, None] == np.unique(y)[None, :]) @ rng.normal(
+    size=(4, 6)
+  )
+  dataset = data.from_arrays(x, y)
+  config = with_settings(default(), SMALL | {"data.name": "own", "data.source": "auto"})
+  config.stream.batch_size = 8
+  ebmjax.run(config, tmp_path, dataset)
+  model = ebmjax.load(tmp_path)
+  assert model.classes.tolist() == ["ant", "bee", "cow", "wren"]
+  assert set(model.predict(x)) <= set(y)
+
+
+def test_a_run_learns_on(run, mnist):
+  model = EnergyClassifier.load(run[0], seed=1)
+  x, y = mnist.train_x[::64], mnist.train_y[::64]
+  expected = ebmjax.load(run[0], seed=1).energies(x)
+  np.testing.assert_allclose(model.energies(x), expected, rtol=1e-5)
+  model.partial_fit(255 - x, y + 10)  # classes that the run never had
+  assert model.classes_.tolist() == list(range(20))
+  assert set(model.predict(x)) <= set(range(20))
