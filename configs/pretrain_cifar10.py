@@ -5,7 +5,7 @@ of 2000 units, cross-entropy, 100 epochs of 390 batches, Adam at 1e-4, crops of 
 images and flips. Then the trunk is written to a file for config.network.pretrained:
 
   python -m ebmjax.main --config=configs/pretrain_cifar10.py --workdir=runs/pretrain
-  python -m ebmjax.tools.export runs/pretrain trunk.npz
+  ebmjax export --trunk runs/pretrain trunk.npz
 
 Measured: 81.8 % of the test images with seed 0, reached within 70 epochs. On one
 CPU core, beside other work, it took 2 h 9 min. The published weights (an npz file in

@@ -15,7 +15,8 @@ VERBS = {
   "sweep": ("ebmjax.tools.sweep.__main__", "run many settings and choose the best"),
   "capacity": ("ebmjax.tools.capacity", "run the capacity study and draw its curves"),
   "bench": ("ebmjax.tools.bench.command", "measure the speed"),
-  "export": ("ebmjax.tools.export", "write the trunk of a finished run to a file"),
+  "predict": ("ebmjax.tools.predict", "predict labels with a finished run"),
+  "export": ("ebmjax.tools.export", "write a finished run to a file for JAX alone"),
 }
 
 

@@ -65,7 +65,13 @@ def test_an_unknown_verb_names_the_nearest(verb, sentence, capsys):
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "run"])
 def test_an_unknown_flag_is_a_fault_of_usage(verb, capsys):
-  words = ["x", "y.npz"] if verb == "export" else ["x"] if verb == "report" else []
+  words = (
+    ["x", "y.npz"]
+    if verb in ("export", "predict")
+    else ["x"]
+    if verb == "report"
+    else []
+  )
   assert main([verb, *words, "--no_such_flag=1"]) == 2
   (line,) = capsys.readouterr().err.splitlines()
   assert "--no_such_flag=1" in line and line.endswith("see --help.")

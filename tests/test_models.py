@@ -1,15 +1,19 @@
 """A finished run is a model: it predicts what the run was scored on, and learns on."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import ebmjax
 from ebmjax import EnergyClassifier, data
 from ebmjax.config import default, with_settings
 from ebmjax.errors import DataError, WorkdirError
+from ebmjax.tools import export, predict
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 SMALL = {
@@ -74,6 +78,76 @@ def test_numbers_of_inputs_and_their_types_do_not_matter(run, mnist):
   parts = np.concatenate([model.energies(x[i : i + 7]) for i in range(0, 300, 7)])
   np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
   np.testing.assert_array_equal(model.energies(x[..., None].astype(np.int64)), whole)
+
+
+# Imports neither ebmjax nor what it is made of: JAX and NumPy are enough.
+ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(["ebmjax", "flax", "optax", "ml_collections"]))
+import jax.export
+import numpy as np
+stored = np.load("model.npz")
+program = jax.export.deserialize(stored["program"].tobytes())
+for count in (1, 7):
+  x = np.load("x.npy")[:count]
+  np.save(f"labels{count}.npy", stored["classes"][np.argmin(program.call(x), axis=1)])
+assert set(program.platforms) == {"cpu", "cuda", "tpu"}
+"""
+
+
+def test_an_exported_model_predicts_without_the_package(run, mnist, tmp_path, capsys):
+  x = mnist.test_x[:7]
+  assert export.main([str(run[0]), str(tmp_path / "model.npz"), "--seed=1"]) == 0
+  assert "The model of 10 classes is in" in capsys.readouterr().out
+  np.save(tmp_path / "x.npy", x.astype(np.float32))
+  subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, check=True)
+  expected = ebmjax.load(run[0], seed=1).predict(x)
+  for count in (1, 7):
+    found = np.load(tmp_path / f"labels{count}.npy")
+    np.testing.assert_array_equal(found, expected[:count])
+
+
+def test_labels_are_predicted_on_the_command_line(run, mnist, tmp_path, capsys):
+  folder, x, y = run[0], mnist.test_x[:20], mnist.test_y[:20]
+  np.savez(tmp_path / "x.npz", x_test=x, y_test=y)
+  out = tmp_path / "labels.csv"
+  given = [str(folder), str(tmp_path / "x.npz")]
+  assert predict.main([*given, f"--out={out}"]) == 0
+  labels = ebmjax.load(folder, seed=None).predict(x)
+  said = capsys.readouterr().out
+  assert f"{100 * np.mean(labels == y):.2f} % of them are the labels" in said
+  head, *rows = out.read_text().splitlines()
+  assert head == "input,label,probability"
+  assert [row.split(",")[:2] for row in rows] == [
+    [str(i), str(label)] for i, label in enumerate(labels)
+  ]
+  (tmp_path / "images" / "deep").mkdir(parents=True)
+  for name, image in (("b.png", x[0]), ("deep/a.png", x[1])):
+    Image.fromarray(image).save(tmp_path / "images" / name)
+  assert predict.main([str(folder), str(tmp_path / "images"), "--seed=1"]) == 0
+  one = ebmjax.load(folder, seed=1).predict(x[:2])
+  table = [row.split(",")[:2] for row in capsys.readouterr().out.splitlines()[1:]]
+  assert table == [["b.png", str(one[0])], ["deep/a.png", str(one[1])]]
+
+
+@pytest.mark.parametrize(
+  ("arrays", "sentence"),
+  [
+    ({"z": np.zeros(3)}, "must hold x or x_test, but holds z"),
+    ({"x": np.zeros((3, 28, 28)), "y": np.zeros(2)}, "one label for each input"),
+    ({"x": np.zeros((3, 8, 8))}, "trained on inputs of shape"),
+    ({"x": np.array([None])}, "Python objects"),
+  ],
+)
+def test_inputs_that_cannot_be_predicted_are_refused(
+  run, arrays, sentence, tmp_path, capsys
+):
+  np.savez(tmp_path / "x.npz", **arrays)
+  assert predict.main([str(run[0]), str(tmp_path / "x.npz")]) == 1
+  assert sentence in capsys.readouterr().err
+  (tmp_path / "none").mkdir()
+  assert predict.main([str(run[0]), str(tmp_path / "none")]) == 1
+  assert "holds no image" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

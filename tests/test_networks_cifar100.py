@@ -1,7 +1,6 @@
 """The CIFAR-100 networks: counts, masks, and what training does to the trunk."""
 
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ from ml_collections import ConfigDict
 from ebmjax import networks
 from ebmjax.errors import DataError
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, trunk_digest, trunk_file
-from ebmjax.networks.conv5 import frozen_features
+from ebmjax.networks.conv5 import compute_features, frozen_trunk
 from ebmjax.networks.trunked import BACKBONE_MODES
 from ebmjax.types import num_params
 
@@ -116,11 +115,11 @@ def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
   cached = make(weights, "fixed_statistics")
   x = images()
   # Three images in batches of two: the last batch is not full.
-  features = frozen_features(str(weights), np.asarray(x), networks.Normalise(), 2)
-  assert features.shape == (3, 1024)
   config = ConfigDict({"pretrained": str(weights)})
-  compute_features: Any = networks.find("ebm_conv5").compute_features
-  at_once = compute_features(config, np.asarray(x), networks.Normalise())
+  trunk_of = frozen_trunk(config, networks.Normalise())
+  features = compute_features(trunk_of, np.asarray(x), 2)
+  assert features.shape == (3, 1024)
+  at_once = compute_features(trunk_of, np.asarray(x))
   np.testing.assert_allclose(at_once, features, rtol=1e-3, atol=1e-4)
   trunk = NormTrunk("blocked")
   plain = jax.jit(lambda x: trunk.apply(load_trunk(weights), x / 255.0))(x)

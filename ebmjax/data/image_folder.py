@@ -32,6 +32,19 @@ def read(folder: Path) -> list[Split]:
   ]
 
 
+def read_images(folder: Path, mode: str) -> tuple[list[str], np.ndarray]:
+  """Returns the names of all images in a folder and below it, and their pixels.
+
+  Pixels are [N, H, W] in mode "L", [N, H, W, 3] in mode "RGB".
+  """
+  paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
+  if not paths:
+    raise DataError(f"{folder} holds no image ({', '.join(SUFFIXES)}): give others.")
+  _common_mode(paths)
+  names = [str(path.relative_to(folder)) for path in paths]
+  return names, _read_part([("", path) for path in paths], mode, str(folder)).x
+
+
 def _files_by_class(root: Path) -> list[tuple[str, Path]]:
   """Returns (class, file) of every image, sorted by class and name."""
   classes = [path for path in _sorted(root) if path.is_dir()]

@@ -3,14 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from ml_collections import ConfigDict
 
 from ebmjax import data, networks, streams
 from ebmjax.data import pixels
 from ebmjax.errors import DataError
 from ebmjax.networks.normalisation import Preparation
-from ebmjax.runtime.trainer import preparation, shown_inputs
+from ebmjax.runtime.trainer import (
+  frozen_trunk,
+  preparation,
+  shown_images,
+  shown_inputs,
+)
 from ebmjax.types import Dataset
 
 Label = int | str
@@ -47,6 +54,20 @@ class InputForm(NamedTuple):
   def shown(self, config: ConfigDict, x: np.ndarray) -> np.ndarray:
     """Returns accepted inputs as batches hold them: rows, images, or features."""
     return shown_inputs(config, x, self.prepare)
+
+  def traced(self, config: ConfigDict, x: Array) -> Array:
+    """Returns inputs x [N, ...] float32 of the user's range as batches hold them.
+
+    For programs that JAX traces: shapes are as for `accept`, values are not checked.
+    """
+    if len(self.shape) > 1:
+      low, high = self.range
+      levels = (x - low) * (255 / (high - low))
+      as_bytes = self.dtype == "uint8"
+      x = jnp.rint(levels).astype(jnp.uint8) if as_bytes else levels / 255
+    shown: Array = shown_images(config, x)
+    trunk = frozen_trunk(config, self.prepare)
+    return shown if trunk is None else trunk(shown)
 
 
 def form_of(config: ConfigDict, dataset: Dataset) -> InputForm | None:

@@ -27,11 +27,13 @@ class Compiled:
   """
 
   def __init__(self, learner: Learner, options: CompilerOptions = None) -> None:
-    def energies(ready: PyTree, x: Array) -> Array:
-      return lax.map(lambda one: learner.energies(one, x), ready)
-
+    self._learner = learner
     self.prepare = evaluation.make_prepare(learner, "map", options=options)
-    self._energies = jax.jit(energies, compiler_options=options)
+    self._energies = jax.jit(self.traced, compiler_options=options)
+
+  def traced(self, ready: PyTree, x: Array) -> Array:
+    """Returns [R, N, C] of prepared states and x [N, ...], for programs around it."""
+    return lax.map(lambda one: self._learner.energies(one, x), ready)
 
   def energies(self, ready: PyTree, x: np.ndarray) -> np.ndarray:
     """Returns [R, N, C] of prepared states and x [N, ...]."""
@@ -105,8 +107,7 @@ class Model:
     `task` is for runs that permute pixels alone: the task whose order x is shown in.
     """
     found = self._compiled.energies(self._ready, self._shown(x, task))
-    columns = self.outputs.columns[:, None, :]
-    energies: np.ndarray = np.take_along_axis(found, columns, axis=2).mean(axis=0)
+    energies = np.asarray(self._mean_over_seeds(found, np))
     if not np.isfinite(energies).all():
       raise DataError(
         "the model's energies are not finite for this x: check its values."
@@ -129,14 +130,36 @@ class Model:
     shown = self._shown(x, task)
     return in_blocks(lambda block: compute(*first, block)[None], shown)[0]
 
+  def function(self, *, task: int | None = None) -> Callable[[Array], Array]:
+    """Returns f(x [N, ...] float32) -> energies [N, K], for JAX to trace or export."""
+    order = self._order(task)
+
+    def energies(x: Array) -> Array:
+      shown = self.form.traced(self.config, x)
+      shown = shown if order is None else shown[:, order]
+      found = self._compiled.traced(self._ready, shown)
+      return jnp.asarray(self._mean_over_seeds(found, jnp))
+
+    return energies
+
+  def _mean_over_seeds(self, found: Any, numpy: Any) -> Any:
+    """Returns energies [N, K] of those of all outputs, [R, N, C]."""
+    columns = numpy.asarray(self.outputs.columns)[:, None, :]
+    return numpy.take_along_axis(found, columns, axis=2).mean(axis=0)
+
   def _shown(self, x: Any, task: int | None) -> np.ndarray:
     """Returns inputs as batches held them."""
+    order = self._order(task)
     shown = self.form.shown(self.config, self.form.accept(x))
+    return shown if order is None else shown[:, order]
+
+  def _order(self, task: int | None) -> np.ndarray | None:
+    """Returns the order [P] in which a task shows pixels; None where they stay."""
     orders = self.outputs.permutation
     if orders is None:
       if task is not None:
         raise DataError("task is for runs that permute pixels: leave it out.")
-      return shown
+      return None
     if task is None or not 0 <= task < len(orders[0]):
       raise DataError(
         f"this run permutes pixels: give task, from 0 to {len(orders[0]) - 1}, to say "
@@ -146,7 +169,8 @@ class Model:
       raise DataError(
         "the seeds of this run permute pixels differently: load one of them."
       )
-    return shown[:, orders[0, task]]
+    found: np.ndarray = orders[0, task]
+    return found
 
 
 def probabilities(energies: np.ndarray) -> np.ndarray:

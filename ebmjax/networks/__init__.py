@@ -20,7 +20,7 @@ from ebmjax.networks.cifar10 import (
 )
 from ebmjax.networks.cifar100 import trunk_digest
 from ebmjax.networks.context import CONTEXT_MLP
-from ebmjax.networks.conv5 import EBM_CONV5, SBC_CONV5
+from ebmjax.networks.conv5 import EBM_CONV5, SBC_CONV5, compute_features
 from ebmjax.networks.mlp import EBM, SBC, ClassifierMLP, EnergyMLP
 from ebmjax.networks.module import from_module
 from ebmjax.networks.normalisation import Noise, Normalise, Preparation
@@ -39,6 +39,7 @@ __all__ = [
   "NetworkSpec",
   "Noise",
   "Normalise",
+  "compute_features",
   "find",
   "from_module",
   "make",

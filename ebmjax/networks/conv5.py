@@ -1,10 +1,13 @@
 """Networks over the CIFAR-100 trunk: five convolutions, pre-trained and frozen."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
+from jax import Array
 
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, num_features
@@ -93,22 +96,23 @@ def _over_trunk(
   return with_trunk(head, trunk, inputs, mode=mode, weights=weights)
 
 
+def frozen_trunk(config: Any, prepare: Preparation) -> Callable[[Array], Array]:
+  """Returns f(images [B, H, W, C]) -> [B, F]: the trunk with the weights of a file."""
+  trunk, weights = NormTrunk("native"), load_trunk(config.pretrained)
+
+  def apply(x: Array) -> Array:
+    features: Any = trunk.apply(weights, prepare(x))
+    return jnp.asarray(features)
+
+  return apply
+
+
 def compute_features(
-  config: Any, images: np.ndarray, prepare: Preparation
+  trunk: Callable[[Array], Array], images: np.ndarray, batch: int = 200
 ) -> np.ndarray:
-  """Returns [N, F] float32: the frozen trunk's features of images [N, H, W, C]."""
-  return frozen_features(config.pretrained, images, prepare)
-
-
-def frozen_features(
-  pretrained: str, images: np.ndarray, prepare: Preparation, batch: int = 200
-) -> np.ndarray:
-  """Returns [N, F] float32 of images [N, H, W, C], by the weights of a file."""
-  trunk, weights = NormTrunk("native"), load_trunk(pretrained)
+  """Returns features [N, F] float32 of images [N, H, W, C]."""
   # A plain jitted call, not a loop on the device: the native convolution is fast there.
-  apply: Any = jax.jit(
-    lambda x: trunk.apply(weights, prepare(x)), compiler_options=mixed_kernels(True)
-  )
+  apply = jax.jit(trunk, compiler_options=mixed_kernels(True))
   parts = [images[i : i + batch] for i in range(0, len(images), batch)]
   return np.concatenate([np.asarray(apply(part)) for part in parts])
 
@@ -149,7 +153,7 @@ _SHARED: dict[str, Any] = {
   "wants": WANTS_IMAGES,
   "num_features": _hidden,
   "caches_features": _caches,
-  "compute_features": compute_features,
+  "frozen_trunk": frozen_trunk,
   "compiler_options": _options,
   "constraints": _constraints,
   "small": {"hidden": 32},

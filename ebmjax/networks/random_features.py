@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import linen as nn
 from jax import Array
 
@@ -28,12 +27,11 @@ from ebmjax import data
 from ebmjax.config.schema import Count, Positive
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
 from ebmjax.networks.cifar100 import num_features as trunk_width
-from ebmjax.networks.conv5 import Pretrained, frozen_features
+from ebmjax.networks.conv5 import Pretrained, frozen_trunk
 from ebmjax.networks.gates import LabelGate, gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.mlp import num_inputs
 from ebmjax.networks.module import from_module
-from ebmjax.networks.normalisation import Preparation
 from ebmjax.networks.spec import Gate, Inputs, NetworkSpec, Skip
 from ebmjax.types import Network
 
@@ -178,10 +176,6 @@ def _caches(config: Any) -> bool:
   return bool(config.backbone != "none")
 
 
-def _compute(config: Any, images: np.ndarray, prepare: Preparation) -> np.ndarray:
-  return frozen_features(config.pretrained, images, prepare)
-
-
 def _width(config: Any) -> int | None:
   return int(config.num_features) if "num_features" in config else None
 
@@ -217,7 +211,7 @@ _SHARED: dict[str, Any] = {
   "classifier": "sbc",
   "num_features": _width,
   "caches_features": _caches,
-  "compute_features": _compute,
+  "frozen_trunk": frozen_trunk,
   "constraints": _constraints,
 }
 RAW = NetworkSpec(raw, title="raw inputs", **_SHARED)

@@ -75,8 +75,8 @@ class NetworkSpec(NamedTuple):
   wants: str = "any input"  # what `accepts`, in words
   num_features: Callable[[Any], int | None] = _no_options  # None: not known beforehand
   caches_features: Callable[[Any], bool] = _never  # a frozen trunk is computed once
-  # (config, images [N, ...], prepare) -> features [N, F], where it caches them
-  compute_features: Callable[..., Any] | None = None
+  # (config, prepare) -> f(images [B, ...]) -> features [B, F], where it caches them
+  frozen_trunk: Callable[..., Callable[[Array], Array]] | None = None
   compiler_options: Callable[[Any], dict[str, str] | None] = _no_options  # of XLA
   constraints: Callable[[Any], list[tuple[bool, str]]] = no_rules
   small: Mapping[str, Any] = {}  # keys that make a quick trial run

@@ -1,5 +1,7 @@
 """Builds the parts of a run from its configuration, and trains with them."""
 
+import logging
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +23,8 @@ from ebmjax.runtime.plan import Milestone, tasks_to_evaluate
 from ebmjax.runtime.sharding import SeedSharding, make_sharding
 from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import Dataset, Evaluation, Learner, Problem, PyTree, num_params
+
+_log = logging.getLogger("ebmjax")
 
 
 class RunSpec(NamedTuple):
@@ -135,13 +139,28 @@ def shown_inputs(
   config: ConfigDict, images: np.ndarray, prepare: Preparation
 ) -> np.ndarray:
   """Returns what the network is shown: images, or a frozen trunk's features of them."""
-  network = networks.find(config.network.name)
-  if images.ndim == 3 and not network.takes_rows:
+  shown, trunk = shown_images(config, images), frozen_trunk(config, prepare)
+  if trunk is None:
+    return shown
+  _log.info("Computing the frozen trunk's features of %d images.", len(images))
+  return networks.compute_features(trunk, shown)
+
+
+def shown_images(config: ConfigDict, images: Any) -> Any:
+  """Returns images [N, ...] in the shape that the network or its trunk takes."""
+  if images.ndim == 3 and not networks.find(config.network.name).takes_rows:
     return images[..., None]  # one channel
-  shown = streams.shown_images(config.stream, images)
-  if network.compute_features and network.caches_features(config.network):
-    return network.compute_features(config.network, shown, prepare)
-  return shown
+  return streams.shown_images(config.stream, images)
+
+
+def frozen_trunk(
+  config: ConfigDict, prepare: Preparation
+) -> Callable[[Array], Array] | None:
+  """Returns what is computed once of every image; None where nothing is."""
+  network = networks.find(config.network.name)
+  if network.frozen_trunk and network.caches_features(config.network):
+    return network.frozen_trunk(config.network, prepare)
+  return None
 
 
 def _max_labels(config: ConfigDict, classes: np.ndarray) -> int:

@@ -64,8 +64,8 @@ def class_groups(spec: Any, num_raw: int) -> list[np.ndarray]:
   return np.array_split(np.arange(num_raw), spec.tasks)
 
 
-def shown_images(spec: Any, images: np.ndarray) -> np.ndarray:
-  """Returns images as the stream shows them, before any permutation.
+def shown_images(spec: Any, images: Any) -> Any:
+  """Returns images of NumPy or JAX as the stream shows them, before any permutation.
 
   Grey ones flat, [N, P], and those of MNIST's size padded where pixels are permuted;
   colour ones [N, H, W, 3] and rows [N, F] as they are.
@@ -79,8 +79,9 @@ def shown_images(spec: Any, images: np.ndarray) -> np.ndarray:
     return images
   if spec.name == "permuted" and images.shape[1:] == _MNIST_SHAPE:
     pad = (_PADDED_SIDE - _MNIST_SHAPE[0]) // 2
-    images = np.pad(images, [(0, 0), (pad, pad), (pad, pad)])
-  return images.reshape(len(images), -1)
+    numpy = images.__array_namespace__()
+    images = numpy.pad(images, [(0, 0), (pad, pad), (pad, pad)])
+  return images.reshape(images.shape[0], -1)
 
 
 def _pixels(shape: tuple[int, ...]) -> int:

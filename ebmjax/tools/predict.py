@@ -1,0 +1,107 @@
+"""Predicts the labels of inputs with the model of a finished run, or a saved one."""
+
+import argparse
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ebmjax.data import image_folder, npz
+from ebmjax.errors import DataError
+from ebmjax.models import EnergyClassifier, Model, load
+from ebmjax.models.model import probabilities
+from ebmjax.runtime import atomic
+from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
+
+_KEYS = ("x", "y", "x_test", "y_test")
+
+
+class Inputs(NamedTuple):
+  """What is to be predicted."""
+
+  names: list[str]  # [N] of the rows: their files or numbers
+  x: np.ndarray  # [N, ...]
+  y: np.ndarray | None  # [N] their labels, where they are known
+
+
+def read_inputs(path: Path, *, colour: bool) -> Inputs:
+  """Returns the inputs of an npz file (x, or x_test), or of a folder of images."""
+  if path.is_dir():
+    names, images = image_folder.read_images(path, "RGB" if colour else "L")
+    return Inputs(names, images, None)
+  if not path.exists():
+    raise DataError(f"{path} does not exist: give an npz file or a folder of images.")
+  found = npz.read(path, _KEYS, "write it again with np.savez")
+  suffix = "" if "x" in found else "_test"
+  if f"x{suffix}" not in found:
+    held = ", ".join(npz.names(path)) or "nothing"
+    raise DataError(f"{path} must hold x or x_test, but holds {held}: rename an array.")
+  x, y = found[f"x{suffix}"], found.get(f"y{suffix}")
+  if y is not None and y.shape != x.shape[:1]:
+    raise DataError(
+      f"{path} holds {len(x)} inputs, but labels of shape {y.shape}: give one label "
+      "for each input, or none."
+    )
+  return Inputs([str(row) for row in range(len(x))], x, y)
+
+
+def predict(model: Model, inputs: Inputs, task: int | None) -> tuple[str, np.ndarray]:
+  """Returns a table in CSV (input, label, probability) and the labels [N]."""
+  energies = model.energies(inputs.x, task=task)
+  best = np.argmin(energies, axis=1)
+  labels, shares = model.classes[best], probabilities(energies).max(axis=1)
+  text = io.StringIO()
+  table = csv.writer(text, lineterminator="\n")
+  table.writerow(["input", "label", "probability"])
+  for name, label, share in zip(inputs.names, labels, shares, strict=True):
+    table.writerow([name, label, f"{share:.4f}"])
+  return text.getvalue(), labels
+
+
+def main(arguments: list[str]) -> int:
+  """Predicts what the command line names and returns the exit code."""
+
+  def work() -> int:
+    given = _parser().parse_args(arguments)
+    model = _load(given.model, given.seed)
+    inputs = read_inputs(given.inputs, colour=len(model.form.shape) == 3)
+    table, labels = predict(model, inputs, given.task)
+    if given.out is None:
+      print(table, end="")
+      return 0
+    with explain_out_errors(given.out):
+      atomic.write(given.out, table.encode())
+    print(f"{len(labels):,} labels are in {given.out}.")
+    if inputs.y is not None:
+      right = np.mean(labels.astype(str) == inputs.y.astype(str))
+      print(f"{100 * right:.2f} % of them are the labels in {given.inputs}.")
+    return 0
+
+  return run_cli("ebmjax", work, "the same command starts again")
+
+
+def _load(path: Path, seed: int | None) -> Model:
+  if path.is_file():
+    return EnergyClassifier.load(path, seed).model_
+  return load(path, seed)
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = Parser("ebmjax predict", description=__doc__)
+  add = parser.add_argument
+  help = "the workdir of a finished run, or a file of EnergyClassifier.save"
+  add("model", metavar="RUN", type=path_arg, help=help)
+  help = "an npz file with x or x_test, or a folder of images"
+  add("inputs", metavar="FILE.npz|FOLDER", type=path_arg, help=help)
+  add("--out", type=path_arg, help="the CSV file to write (default: the terminal)")
+  help = "one of the run's seeds (default: all of them, as an ensemble)"
+  add("--seed", type=int, help=help)
+  add("--task", type=int, help="whose order of pixels, of a run that permutes them")
+  return parser
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv[1:]))
