@@ -81,6 +81,7 @@ _RUNNER = (
   ),
   _key("devices", 0, "devices that share the seeds, of all processes; 0: all", 0),
   _key("batch_devices", 1, "of these, how many share each batch", 1),
+  _key("image_memory", 0, "bytes of images kept on a device; 0: half of it", 0),
 )
 _FIXED: dict[str, tuple[Key, ...]] = {
   "eval": tuple(key._replace(free=True) for key in _EVAL),

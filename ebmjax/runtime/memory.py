@@ -16,7 +16,7 @@ from jax import Array
 from jax.errors import JaxRuntimeError
 
 from ebmjax.errors import UserError
-from ebmjax.runtime import scan
+from ebmjax.runtime import feeding, scan
 from ebmjax.runtime.trainer import RunSpec
 from ebmjax.types import PyTree
 
@@ -50,10 +50,16 @@ def count(spec: RunSpec) -> Memory:
   return Memory(
     state=block * a_seed,
     copies=(block + 1) * a_seed if loops else 0,
-    images=num_bytes((spec.train_images, spec.test_images)),
+    images=_image_bytes(spec.train_images, size * seeds * stream.rows.shape[2])
+    + _image_bytes(spec.test_images, spec.tables.test_rows[:, 0].size),
     tables=num_bytes(spec.tables) // seeds * block,
     chunk=size * (num_bytes(a_step) // seeds * block + shared),
   )
+
+
+def _image_bytes(images: scan.Images, rows: int) -> int:
+  """Returns what a call with so many rows holds of a set of images."""
+  return num_bytes(images) // len(images.y) * feeding.part_size(images, rows)
 
 
 def describe(spec: RunSpec) -> dict[str, Any]:

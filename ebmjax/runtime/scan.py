@@ -25,10 +25,10 @@ _INIT, _STEP, _CONSOLIDATE, _AUGMENT = range(4)  # tags: one use of a seed's key
 
 
 class Images(NamedTuple):
-  """A set of images on the device, shared by all seeds."""
+  """A set of images, shared by all seeds: on the device, or NumPy's on the host."""
 
-  x: Array  # [N, P] or [N, H, W, 3] uint8; generated images: [N, 1] uint32
-  y: Array  # [N] int32, raw classes
+  x: Array | np.ndarray  # [N, P] or [N, H, W, 3]; generated images: [N, 1] uint32
+  y: Array | np.ndarray  # [N] int32, raw classes
 
 
 class SeedTables(NamedTuple):

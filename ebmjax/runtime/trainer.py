@@ -18,7 +18,7 @@ from ebmjax.config.constraints import (
 )
 from ebmjax.methods import optimisers
 from ebmjax.networks.normalisation import Preparation
-from ebmjax.runtime import divergence, evaluation, scan
+from ebmjax.runtime import divergence, evaluation, feeding, scan
 from ebmjax.runtime.plan import Milestone, tasks_to_evaluate
 from ebmjax.runtime.sharding import SeedSharding, make_sharding
 from ebmjax.streams.augmentation import AUGMENTATIONS
@@ -68,13 +68,17 @@ def make_run_spec(config: ConfigDict, dataset: Dataset, driver: str) -> RunSpec:
     for images in (dataset.train_x, dataset.test_x)
   )
   tables = scan.seed_tables(stream, seeds, test_multiple=_block(config, stream))
+  train_images, test_images = feeding.place(
+    (scan.Images(train_x, dataset.train_y), scan.Images(test_x, dataset.test_y)),
+    *(config, sharding),
+  )
   return RunSpec(
     config=config,
     seeds=seeds,
     stream=stream,
     tables=tables,
-    train_images=scan.Images(*sharding.replicate((train_x, dataset.train_y))),
-    test_images=scan.Images(*sharding.replicate((test_x, dataset.test_y))),
+    train_images=train_images,
+    test_images=test_images,
     learner=make_learner(
       config,
       jax.ShapeDtypeStruct(train_x.shape[1:], train_x.dtype),
@@ -221,16 +225,18 @@ class Trainer:
     self._evaluate = evaluation.make_evaluate(
       learner, driver, _block(config, spec.stream), sharding, options
     )
+    self._train_feed = feeding.Feed(spec.train_images, sharding)
+    self._test_feed = feeding.Feed(spec.test_images, sharding)
     self.states: PyTree = scan.make_init(learner, driver, sharding)(self._tables.key)
 
   def train(self, chunk: scan.Chunk) -> np.ndarray:
     """Trains on a chunk and returns the losses [R, S] of its active steps."""
     spec = self._spec
-    rows, tasks, horizon = spec.sharding.shard_seeds(chunk[:3])
+    images, places = self._train_feed.take(chunk.rows)
+    per_seed = places, chunk.tasks, chunk.horizon
+    rows, tasks, horizon = spec.sharding.shard_seeds(per_seed)
     placed = chunk._replace(rows=rows, tasks=tasks, horizon=horizon)
-    self.states, metrics = self._train(
-      self.states, self._tables, spec.train_images, placed
-    )
+    self.states, metrics = self._train(self.states, self._tables, images, placed)
     losses = np.asarray(spec.sharding.gather(metrics["loss"]))[:, chunk.active]
     divergence.check_losses(spec.config, spec.seeds, losses, int(chunk.step[0]))
     return losses
@@ -239,9 +245,21 @@ class Trainer:
     """Consolidates a finished task, where the learners know that it has ended."""
     spec = self._spec
     if spec.learner.consolidates and not self._hides_task:
-      self.states = self._consolidate(
-        self.states, self._tables, spec.train_images, np.int32(task)
-      )
+      images, tables = self._of_task(self._train_feed, "train_rows", task)
+      self.states = self._consolidate(self.states, tables, images, np.int32(task))
+
+  def _of_task(
+    self, feed: feeding.Feed, name: str, task: int
+  ) -> tuple[scan.Images, scan.SeedTables]:
+    """Returns images that hold a task's rows, and the tables that say where."""
+    rows = np.asarray(getattr(self._spec.tables, name))  # [R, T, M]
+    images, places = feed.take(rows[:, task])
+    if not feed.in_parts:
+      return images, self._tables
+    only = np.full_like(rows, -1)
+    only[:, task] = places
+    sharded = self._spec.sharding.shard_seeds(only)
+    return images, self._tables._replace(**{name: sharded})
 
   def evaluate(self, milestone: Milestone) -> Evaluation:
     """Evaluates all seeds on the test sets of the tasks that a milestone asks for."""
@@ -250,21 +268,19 @@ class Trainer:
     asked = tasks_to_evaluate(milestone, num_tasks, self._hides_task)
     horizon = num_tasks - 1 if self._hides_task else milestone.task
     prepared = self._prepare(self.states)
-    counts = {
-      task: spec.sharding.gather(
-        self._evaluate(
-          prepared,
-          self._tables,
-          spec.test_images,
-          np.int32(task),
-          spec.sharding.replicate(self._candidates(task, horizon)),
-        )
-      )
-      for task in asked
-    }
+    counts = {task: self._count(prepared, task, horizon) for task in asked}
     divergence.check_energies(spec.config, spec.seeds, counts.values(), milestone.step)
     scored = {task for task in asked if milestone.step > 0 and task <= horizon}
     return evaluation.collect(counts, num_tasks, scored)
+
+  def _count(self, prepared: PyTree, task: int, horizon: int) -> evaluation.Counts:
+    """Returns the counts of a task's test images, of all seeds."""
+    images, tables = self._of_task(self._test_feed, "test_rows", task)
+    sharding = self._spec.sharding
+    candidates = sharding.replicate(self._candidates(task, horizon))
+    return sharding.gather(
+      self._evaluate(prepared, tables, images, np.int32(task), candidates)
+    )
 
   def _candidates(self, task: int, horizon: int) -> Array:
     """Returns [C] bool: the classes that an image of `task` may be taken for."""
