@@ -148,6 +148,21 @@ def test_strings_and_jax_arrays():
   assert model.score(x, names) > 0.9
 
 
+def test_pixels_of_any_range_are_rejected_alike():
+  rng = np.random.default_rng(0)
+  y = np.resize([0, 1], 60)
+  x = np.where(y[:, None, None] == 1, 12, 3) + rng.integers(0, 3, (60, 8, 8))
+  models = [
+    EnergyClassifier(settings=FEW, range=(0, top)).fit(x * scale, y)
+    for top, scale in ((16, 1), (160, 10))
+  ]
+  one, other = (
+    m.predict(x * k, reject=0.8) for m, k in zip(models, (1, 10), strict=True)
+  )
+  np.testing.assert_array_equal(one, other)
+  assert (one == -1).any()
+
+
 def test_inputs_unlike_all_others_are_rejected():
   x, y = draw(range(3), 300)
   model = EnergyClassifier(settings=FEW).fit(x, y)

@@ -1,5 +1,7 @@
 """Images sent in parts give the bits of those that lie on the device as a whole."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from ebmjax.runtime import feeding, memory
 from ebmjax.runtime.plan import Milestone
 from ebmjax.runtime.scan import Images, chunks
 from ebmjax.runtime.sharding import ONE_DEVICE
-from ebmjax.runtime.trainer import Trainer
+from ebmjax.runtime.trainer import RunSpec, Trainer
 from tests import programs
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -19,13 +21,13 @@ SMALL = {
   "runner__chunk": 3,
 }
 # Permuted pixels, a consolidation, and two seeds with tasks of their own.
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
   "splitmnist.py:smoke,online_ewc": {"stream__class_order": "random"},
   "permmnist.py:smoke": {"stream__tasks": 2},
 }
 
 
-def train(chosen: str, **more: object) -> tuple[object, ...]:
+def train(chosen: str, **more: Any) -> tuple[RunSpec, Any, Any, Any]:
   """Returns the states, losses and evaluation of a few steps on a few images."""
   spec = programs.spec_of(chosen, "map", seeds=2, **SMALL, **more)
   trainer = Trainer(spec)

@@ -12,7 +12,7 @@ from PIL import Image
 import ebmjax
 from ebmjax import EnergyClassifier, data
 from ebmjax.config import default, with_settings
-from ebmjax.errors import DataError, WorkdirError
+from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.tools import export, predict
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -78,6 +78,19 @@ def test_numbers_of_inputs_and_their_types_do_not_matter(run, mnist):
   parts = np.concatenate([model.energies(x[i : i + 7]) for i in range(0, 300, 7)])
   np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
   np.testing.assert_array_equal(model.energies(x[..., None].astype(np.int64)), whole)
+
+
+def test_inputs_unlike_the_training_s_are_refused(run, mnist, capsys, tmp_path):
+  model = ebmjax.load(run[0])
+  found = model.predict(mnist.test_x, reject=0.9)
+  assert 0.8 < np.mean(found >= 0) < 0.97
+  with pytest.raises(ConfigError, match="between 0 and 1"):
+    model.predict(mnist.test_x, reject=1)
+  np.savez(tmp_path / "x.npz", x=mnist.test_x)
+  given = [str(run[0]), str(tmp_path / "x.npz"), "--seed=0", "--reject=0.9"]
+  assert predict.main(given) == 0
+  _, *rows = capsys.readouterr().out.splitlines()
+  assert [int(row.split(",")[1]) for row in rows] == found.tolist()
 
 
 # Imports neither ebmjax nor what it is made of: JAX and NumPy are enough.
@@ -205,6 +218,8 @@ def test_own_labels_come_back(tmp_path):
   model = ebmjax.load(tmp_path)
   assert model.classes.tolist() == ["ant", "bee", "cow", "wren"]
   assert set(model.predict(x)) <= set(y)
+  with pytest.raises(DataError, match="are needed to know which energies are usual"):
+    model.predict(x, reject=0.9)  # the run was given arrays
 
 
 def test_a_run_learns_on(run, mnist):

@@ -20,7 +20,7 @@ from ebmjax.models import form as forms
 from ebmjax.models.form import InputForm, Label
 from ebmjax.models.learning import OnlineLearner
 from ebmjax.models.model import Model, make_outputs, power_of_two, probabilities
-from ebmjax.models.rejection import Reservoir, is_outside
+from ebmjax.models.rejection import Reservoir
 
 _ROOM = 8  # classes at first, where they are not announced
 
@@ -207,6 +207,7 @@ class EnergyClassifier:
       (learner.problem.network, learner.compiled),
       learner.states,
       make_outputs([self._labels]),
+      self._reservoir.rows,
     )
     return self._model
 
@@ -215,21 +216,8 @@ class EnergyClassifier:
     return self.model_.energies(x)
 
   def predict(self, x: Any, reject: float | None = None) -> np.ndarray:
-    """Returns the label [N] of lowest energy for each of x [N, ...].
-
-    `reject`, a share such as 0.95, refuses inputs whose energy is higher than that of
-    this share of the training rows: their label is -1, or None among strings.
-    """
-    if reject is None:
-      return self.model_.predict(x)
-    model, energies = self.model_, self.energies(x)
-    known = model.energies(self._reservoir.rows())
-    outside = is_outside(energies, known, reject)
-    found = model.classes[np.argmin(energies, axis=1)]
-    if found.dtype.kind == "U":
-      found = found.astype(object)
-    found[outside] = -1 if found.dtype.kind != "O" else None
-    return found
+    """Returns the label [N] of lowest energy; see `Model.predict` for `reject`."""
+    return self.model_.predict(x, reject)
 
   def predict_proba(self, x: Any) -> np.ndarray:
     """Returns [N, K]: the softmax of minus the energies, in the order of `classes_`."""

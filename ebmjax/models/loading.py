@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import methods
+from ebmjax import data, methods
 from ebmjax.config.upgrade import upgrade
 from ebmjax.config.validation import resolve
-from ebmjax.errors import ConfigError, WorkdirError
+from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.models.form import InputForm, from_json, known_form, outputs_of
 from ebmjax.models.model import Compiled, Model, compiler_options, make_outputs
 from ebmjax.runtime import scan
@@ -20,6 +20,8 @@ from ebmjax.runtime.trainer import make_problem
 from ebmjax.runtime.workdir import Workdir
 from ebmjax.streams import TaskSet
 from ebmjax.types import Learner, Problem, PyTree
+
+_KNOWN = 1000  # training inputs to know the usual energies from
 
 
 class FinishedRun(NamedTuple):
@@ -64,7 +66,27 @@ def load(run: str | Path, seed: int | None = 0) -> Model:
     (trained.problem.network, compiled),
     states,
     make_outputs(columns, orders if orders.shape[2] else None),
+    lambda: _training_inputs(found),
   )
+
+
+def _training_inputs(found: FinishedRun) -> np.ndarray:
+  """Returns some of the inputs [N, ...] that a run was trained on, as stored."""
+  try:
+    dataset = data.load(found.config.data)
+  except DataError as error:
+    raise DataError(
+      f"the training data of {found.path} are needed to know which energies are usual: "
+      f"{error}"
+    ) from error
+  if data.digest(dataset) != found.results["facts"].get("data_digest"):
+    raise DataError(
+      f"the data that config.data of {found.path} names are not those that it was "
+      "trained on, which are needed to know which energies are usual: put them back, "
+      "or leave reject out."
+    )
+  every = -(-len(dataset.train_x) // _KNOWN)
+  return dataset.train_x[::every]
 
 
 def outputs(found: FinishedRun, seeds: list[int]) -> tuple[list[Any], list[TaskSet]]:

@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 from ebmjax import networks
 from ebmjax.errors import DataError
 from ebmjax.models.form import InputForm, Label
+from ebmjax.models.rejection import is_outside, require_share, without
 from ebmjax.runtime import evaluation
 from ebmjax.runtime.scan import CompilerOptions
 from ebmjax.types import Learner, Network, PyTree
@@ -91,7 +92,10 @@ class Model:
     parts: tuple[Network, Compiled],
     states: PyTree,
     outputs: Outputs,
+    known: Callable[[], np.ndarray],
   ) -> None:
+    """`known` returns stored training inputs, to know which energies are usual."""
+    self._known = known
     self.config, self.form, self.outputs = config, form, outputs
     self._network, self._compiled = parts
     self._states, self._ready = states, self._compiled.prepare(states)
@@ -106,7 +110,11 @@ class Model:
 
     `task` is for runs that permute pixels alone: the task whose order x is shown in.
     """
-    found = self._compiled.energies(self._ready, self._shown(x, task))
+    return self._energies(self.form.accept(x), task)
+
+  def _energies(self, stored: np.ndarray, task: int | None) -> np.ndarray:
+    """Returns energies [N, K] of inputs [N, ...] in the form they are stored in."""
+    found = self._compiled.energies(self._ready, self._shown(stored, task))
     energies = np.asarray(self._mean_over_seeds(found, np))
     if not np.isfinite(energies).all():
       raise DataError(
@@ -114,9 +122,21 @@ class Model:
       )
     return energies
 
-  def predict(self, x: Any, *, task: int | None = None) -> np.ndarray:
-    """Returns the label [N] of lowest energy for each of x [N, ...]."""
-    return self.classes[np.argmin(self.energies(x, task=task), axis=1)]
+  def predict(
+    self, x: Any, reject: float | None = None, *, task: int | None = None
+  ) -> np.ndarray:
+    """Returns the label [N] of lowest energy for each of x [N, ...].
+
+    `reject`, a share such as 0.95, refuses inputs whose energy is higher than that of
+    this share of the training inputs: their label is -1, or None among strings.
+    """
+    energies = self.energies(x, task=task)
+    labels = self.classes[np.argmin(energies, axis=1)]
+    if reject is None:
+      return labels
+    require_share(reject)  # before the training inputs are looked for
+    usual = self._energies(self._known(), task)
+    return without(labels, is_outside(energies, usual, reject))
 
   def predict_proba(self, x: Any, *, task: int | None = None) -> np.ndarray:
     """Returns [N, K]: the softmax of minus the energies."""
@@ -127,7 +147,7 @@ class Model:
     params, model_state = network_variables(self._states)
     compute = jax.jit(self._network.features)
     first = jax.tree.map(lambda leaf: leaf[0], (params, model_state))
-    shown = self._shown(x, task)
+    shown = self._shown(self.form.accept(x), task)
     return in_blocks(lambda block: compute(*first, block)[None], shown)[0]
 
   def function(self, *, task: int | None = None) -> Callable[[Array], Array]:
@@ -147,10 +167,10 @@ class Model:
     columns = numpy.asarray(self.outputs.columns)[:, None, :]
     return numpy.take_along_axis(found, columns, axis=2).mean(axis=0)
 
-  def _shown(self, x: Any, task: int | None) -> np.ndarray:
-    """Returns inputs as batches held them."""
+  def _shown(self, stored: np.ndarray, task: int | None) -> np.ndarray:
+    """Returns inputs as batches held them, of those in the form they are stored in."""
     order = self._order(task)
-    shown = self.form.shown(self.config, self.form.accept(x))
+    shown = self.form.shown(self.config, stored)
     return shown if order is None else shown[:, order]
 
   def _order(self, task: int | None) -> np.ndarray | None:

@@ -49,9 +49,20 @@ def is_outside(energies: np.ndarray, known: np.ndarray, share: float) -> np.ndar
   >>> is_outside(np.array([[0.5], [0.97]]), known, 0.95).tolist()
   [False, True]
   """
-  require_share(share)
   limit = np.quantile(known.min(axis=1), share)
   return np.asarray(energies.min(axis=1) > limit)
+
+
+def without(labels: np.ndarray, outside: np.ndarray) -> np.ndarray:
+  """Returns labels [N] with -1, or None among strings, where `outside` [N].
+
+  >>> without(np.array(["ant", "bee"]), np.array([False, True])).tolist()
+  ['ant', None]
+  """
+  is_text = labels.dtype.kind == "U"
+  found = labels.astype(object if is_text else labels.dtype)
+  found[outside] = None if is_text else -1
+  return found
 
 
 def require_share(share: float) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from ebmjax.data import image_folder, npz
 from ebmjax.errors import DataError
 from ebmjax.models import EnergyClassifier, Model, load
-from ebmjax.models.model import probabilities
 from ebmjax.runtime import atomic
 from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
 
@@ -48,11 +47,12 @@ def read_inputs(path: Path, *, colour: bool) -> Inputs:
   return Inputs([str(row) for row in range(len(x))], x, y)
 
 
-def predict(model: Model, inputs: Inputs, task: int | None) -> tuple[str, np.ndarray]:
+def predict(
+  model: Model, inputs: Inputs, reject: float | None, task: int | None
+) -> tuple[str, np.ndarray]:
   """Returns a table in CSV (input, label, probability) and the labels [N]."""
-  energies = model.energies(inputs.x, task=task)
-  best = np.argmin(energies, axis=1)
-  labels, shares = model.classes[best], probabilities(energies).max(axis=1)
+  labels = model.predict(inputs.x, reject, task=task)
+  shares = model.predict_proba(inputs.x, task=task).max(axis=1)
   text = io.StringIO()
   table = csv.writer(text, lineterminator="\n")
   table.writerow(["input", "label", "probability"])
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
     given = _parser().parse_args(arguments)
     model = _load(given.model, given.seed)
     inputs = read_inputs(given.inputs, colour=len(model.form.shape) == 3)
-    table, labels = predict(model, inputs, given.task)
+    table, labels = predict(model, inputs, given.reject, given.task)
     if given.out is None:
       print(table, end="")
       return 0
@@ -99,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
   add("--out", type=path_arg, help="the CSV file to write (default: the terminal)")
   help = "one of the run's seeds (default: all of them, as an ensemble)"
   add("--seed", type=int, help=help)
+  help = "refuse inputs of higher energy than this share of the training inputs, 0.95"
+  add("--reject", type=float, metavar="SHARE", help=help)
   add("--task", type=int, help="whose order of pixels, of a run that permutes them")
   return parser
 
