@@ -52,7 +52,6 @@ EXPERIMENT = Experiment(
     "sbc": {"negatives": "auto"},
     "joint_pairs": {"negatives": "auto"},
     "contrastive": {"negatives": "one_by_frequency"},
-    "all_of_batch": {"objective": "likelihood", "negatives": "all_of_batch"},
     "all_seen": {"objective": "likelihood", "negatives": "all_seen"},
     "tasks5": {"stream.tasks": 5},
     "tasks20": {"stream.tasks": 20},

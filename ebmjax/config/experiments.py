@@ -172,6 +172,7 @@ _SHARED: dict[str, Change] = {
   "sbc": _sbc,
   "joint_pairs": {"objective": "joint_pairs"},
   "contrastive": {"objective": "contrastive"},
+  "all_of_batch": {"objective": "likelihood", "negatives": "all_of_batch"},
   # A softmax over the labels of the batch alone, none of the past (Zeno et al. 2018).
   "labels_trick": {"objective": "ce", "negatives": "all_of_batch"},
   # Prabhu et al. (2024): random Fourier features and SLDA.
