@@ -9,7 +9,7 @@ from ebmjax.runtime.terminal import ignore_broken_pipe, run_cli
 # Each verb: the module whose main(arguments) runs it, imported when it is asked for.
 VERBS = {
   "run": ("ebmjax.main", "train and evaluate a configuration"),
-  "report": ("ebmjax.report.__main__", "write a run's page again, or compare runs"),
+  "report": ("ebmjax.tools.report", "write a run's page again, or compare runs"),
   "figures": ("ebmjax.paper.figures.__main__", "draw the paper's figures from runs"),
   "reproduce": ("ebmjax.paper.reproduce", "list the paper's tables, or run them"),
   "sweep": ("ebmjax.tools.sweep.__main__", "run many settings and choose the best"),

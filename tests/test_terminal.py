@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from ebmjax.paper import reproduce as reproduce
-from ebmjax.report import __main__ as report
 from ebmjax.runtime.terminal import path_arg, positive_number, run_cli, whole_number
+from ebmjax.tools import report
 from ebmjax.tools.bench import command as bench
 from launch import processes
 from tests.helpers import PERMUTED, ROOT

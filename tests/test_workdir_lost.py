@@ -13,7 +13,7 @@ from ebmjax.paper import reproduce as reproduce
 from ebmjax.paper import store
 from ebmjax.paper.figures import FIGURES, find_runs
 from ebmjax.report import plots, stored
-from ebmjax.report.__main__ import main as report
+from ebmjax.tools.report import main as report
 from tests.helpers import SPLIT, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "no_plots")

@@ -142,11 +142,32 @@ def _distance(found: Iterable[Difference]) -> tuple[bool, int]:
 
 
 def figure_for(config: Mapping[str, Any]) -> dict[str, Any] | None:
-  """Returns the figure to keep with a run's results: id, accuracy and error."""
+  """Returns the figure to keep with a run's results, and how the run differs from it.
+
+  A report shows this mapping and knows nothing else of the paper.
+  """
   cell = cell_for(config)
   if cell is None:
     return None
-  return {"cell": cell.id, "accuracy": cell.accuracy, "sem": cell.sem}
+  return {
+    "cell": cell.id,
+    "accuracy": cell.accuracy,
+    "sem": cell.sem,
+    "origin": cell.origin,
+    "command": cell.command,
+    "command_line": command_line(cell.command, cell.seeds),
+    "deviations": list(cell.deviations),
+    "reason": cell.reason,
+    "departures": departures(config, load(cell.command).to_dict()),
+  }
+
+
+def with_figure(results: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns stored results with the figure that this version sets beside them.
+
+  Which one it is follows from the configuration; an older version may have erred.
+  """
+  return {**results, "paper": figure_for(results["config"])}
 
 
 @functools.cache

@@ -32,16 +32,18 @@ def write(
   facts: Mapping[str, Any],
   scalars: Sequence[Mapping[str, Any]],
   extra: Sequence[MetricSpec] = (),
+  paper: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
   """Returns the results of a run, after writing them and the figures to `workdir`.
 
   `scalars` are the training curves, one mapping with step, seed and loss per point;
-  `extra` are metrics besides those of `scores.METRICS`.
+  `extra` are metrics besides those of `scores.METRICS`, and `paper` is the published
+  figure to show beside the run, as `paper_comparison` describes it.
   """
   workdir = Path(workdir)
   (workdir / "plots").mkdir(parents=True, exist_ok=True)
   history = history._replace(evaluated_on=evaluated_on(config))
-  results = summarise(history, config, facts, extra)
+  results = summarise(history, config, facts, extra, paper)
   charts = plots.draw(history, scalars)
   for name, chart in charts.items():
     atomic.write(workdir / "plots" / f"{name}.png", plots.png(chart))
