@@ -14,6 +14,7 @@ VERBS = {
   "reproduce": ("ebmjax.paper.reproduce", "list the paper's tables, or run them"),
   "sweep": ("ebmjax.tools.sweep.__main__", "run many settings and choose the best"),
   "capacity": ("ebmjax.tools.capacity", "run the capacity study and draw its curves"),
+  "launch": ("ebmjax.tools.processes", "run in several processes on this machine"),
   "bench": ("ebmjax.tools.bench.command", "measure the speed"),
   "predict": ("ebmjax.tools.predict", "predict labels with a finished run"),
   "export": ("ebmjax.tools.export", "write a finished run to a file for JAX alone"),

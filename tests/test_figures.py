@@ -390,7 +390,7 @@ def test_fault_is_told_in_one_sentence(arguments, told, capsys):
 
 def test_an_unwritable_folder_is_told(root: Path, tmp_path: Path):
   (tmp_path / "file").touch()
-  with pytest.raises(UserError, match="choose another with --out"):
+  with pytest.raises(UserError, match="give another with --out"):
     figures.draw("capacity", root, tmp_path / "file")
 
 

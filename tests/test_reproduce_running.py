@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ebmjax.errors import BusyError, WorkdirError
+from ebmjax.errors import BusyError, UserError
 from ebmjax.paper import claims, commands, running
 from ebmjax.paper.cells import Cell, all_cells
 from ebmjax.paper.running import (
@@ -296,7 +296,7 @@ def test_a_run_that_failed_at_once_binds_nobody_to_its_seeds(tmp_path: Path):
 def test_runs_that_cannot_be_written_are_refused(tmp_path: Path):
   (tmp_path / "file").touch()
   with (
-    pytest.raises(WorkdirError, match="choose another with --runs"),
+    pytest.raises(UserError, match="give another with --runs"),
     claims.planning(tmp_path / "file" / "runs"),
   ):
     pass

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ebmjax.config.schema import choices_sentence
-from ebmjax.errors import UserError, WorkdirError
+from ebmjax.errors import UserError
 from ebmjax.paper.figures.catalogue import FIGURES
 from ebmjax.paper.figures.missing import caption, folders, runs_of
 from ebmjax.paper.figures.panels import style
@@ -15,6 +15,7 @@ from ebmjax.paper.figures.spec import Runs
 from ebmjax.paper.store import Entry
 from ebmjax.report import plotting
 from ebmjax.runtime import atomic
+from ebmjax.runtime.terminal import explain_out_errors
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -71,13 +72,8 @@ def _mark_partial(figure: "Figure", runs: Runs) -> None:
 
 
 def _write(folder: Path, name: str, content: dict[str, bytes]) -> list[Path]:
-  try:
+  with explain_out_errors(folder):
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, data in content.items():
       atomic.write(folder / f"{name}.{suffix}", data)
-  except OSError as error:
-    raise WorkdirError(
-      f"the folder {folder} cannot be written ({error.strerror}); choose another with "
-      "--out."
-    ) from error
   return [folder / f"{name}.{suffix}" for suffix in content]
