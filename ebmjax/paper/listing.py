@@ -36,7 +36,7 @@ def variants(ledger: Ledger) -> str:
   """Returns the measurements that are no cell of the paper."""
   lines = ["Measured beside the paper's cells:"]
   for found in ledger.variants():
-    note = wording.readings()["variants"].get(found.command, {}).get("note")
+    note = wording.reading(found).get("note")
     figures = f"    {wording.mean(found.summary)}, published {wording.beside(found)}"
     lines += ["", f"  {found.command}", figures + (f"; {note}" if note else "")]
     lines.append(f"    {_provenance(found)}")

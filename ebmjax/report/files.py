@@ -1,9 +1,7 @@
 """The files of a finished run, each of them written whole or not at all."""
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from ebmjax.report.results import summarise
 from ebmjax.report.scores import MetricSpec
 from ebmjax.report.tensorboard import Board
 from ebmjax.runtime import atomic
+from ebmjax.runtime.tabular import csv_text
 
 AVALANCHE_HEADER = (
   "eval_exp",
@@ -76,7 +75,7 @@ def _metrics_csv(results: Mapping[str, Any], history: History) -> str:
   rows = [
     (seed, *map(_number, columns[:, run])) for run, seed in enumerate(history.seeds)
   ]
-  return _csv(("seed", *(spec.name for spec in specs)), rows)
+  return csv_text(("seed", *(spec.name for spec in specs)), rows)
 
 
 def _accuracy_csv(history: History) -> str:
@@ -88,7 +87,7 @@ def _accuracy_csv(history: History) -> str:
     numbers = (_number(100 * accuracy[entry]), _number(100 * masked[entry]))
     rows.append((history.seeds[run], after + 1, task + 1, *numbers))
   header = ("seed", "after_task", "task", "accuracy", "masked_accuracy")
-  return _csv(header, rows)
+  return csv_text(header, rows)
 
 
 def _avalanche_csv(history: History) -> str:
@@ -103,16 +102,8 @@ def _avalanche_csv(history: History) -> str:
     fall = mean[task, task] - mean[training, task] if task < training else 0.0
     numbers = (_number(mean[training, task]), "", _number(fall))
     rows.append((task, training, *numbers))
-  return _csv(AVALANCHE_HEADER, rows)
+  return csv_text(AVALANCHE_HEADER, rows)
 
 
 def _number(value: float) -> str:
   return "" if np.isnan(value) else f"{value:.4f}"
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-  buffer = io.StringIO()
-  writer = csv.writer(buffer, lineterminator="\n")
-  writer.writerow(header)
-  writer.writerows(rows)
-  return buffer.getvalue()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ebmjax.runtime import tabular
 from ebmjax.tools.bench.measuring import Row, Spread
 
 Cells = Callable[[Row], dict[str, str]]  # a row's cells by their columns' titles
@@ -29,7 +30,7 @@ def markdown(rows: Sequence[Row], *kinds: Cells) -> str:
         table = tables.setdefault((i, tuple(found)), [])
         table.append([row["case"], *found.values()])
   return "\n\n".join(
-    "\n".join(map(_line, [["benchmark", *titles], ["---"] * (1 + len(titles)), *lines]))
+    tabular.markdown(["benchmark", *titles], lines)
     for (_, titles), lines in tables.items()
   )
 
@@ -84,7 +85,3 @@ def percent(share: float) -> str:
 
 def _words(name: str) -> str:
   return name.replace("+", ", ").replace("_", " ")
-
-
-def _line(cells: Sequence[str]) -> str:
-  return f"| {' | '.join(cells)} |"
