@@ -183,9 +183,9 @@ class Session:
       )
       try:
         total = steps(commands.load(chosen))
-        with overall.part(chosen, claim, each * len(claim.seeds), total) as part:
+        with overall.part(chosen, claim, each * len(claim.seeds), total) as look:
           while _running(child):
-            part.look()
+            look()
       finally:
         _end(child)
     if child.returncode == 0:
