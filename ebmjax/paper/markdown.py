@@ -100,13 +100,13 @@ def _table(ledger: Ledger, rows: list[Row]) -> str:
   lines = []
   if measured:
     lines += [tabular.markdown(_COLUMNS, map(_row, measured)), ""]
-  waiting = [row for row in rows if not row.measured and not row.obstacle]
-  times = [f"`{row.cell.short_id}` ({_time(ledger, row)})" for row in waiting]
-  blocked = [f"`{row.cell.short_id}`" for row in rows if row.obstacle]
-  for title, cells in (("Not measured yet", times), ("Not runnable", blocked)):
-    if cells:
-      text = f"{title}: {', '.join(cells)}."
-      lines += [_WRAP.fill(text), ""]
+  waiting = [
+    f"`{row.cell.short_id}` ({wording.duration(wording.time_left(ledger, row))})"
+    for row in rows
+    if not row.measured
+  ]
+  if waiting:
+    lines += [_WRAP.fill(f"Not measured yet: {', '.join(waiting)}."), ""]
   return "\n".join(lines)
 
 
@@ -145,12 +145,6 @@ def _data(ledger: Ledger) -> str:
   data = sorted({f"{e.data_source} (digest `{e.data_digest}`)" for e in entries})
   made = sorted({f"jax {e.jax} on {e.device}" for e in entries})
   return f"Data: {'; '.join(data)}. Made with {', '.join(made)}.\n"
-
-
-def _time(ledger: Ledger, row: Row) -> str:
-  left = wording.time_left(ledger, row)
-  assert left is not None
-  return wording.duration(left)
 
 
 def _short(command: str) -> str:

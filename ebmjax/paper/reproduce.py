@@ -119,7 +119,6 @@ def report(outcome: Outcome) -> str:
     "finished": "Finished",
     "busy": "Skipped, another process has them",
     "too_long": "Skipped, longer than the rest of the budget",
-    "not_yet": "Not runnable",
     "failed": "FAILED",
   }
   lines = []
@@ -165,7 +164,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add("--runs", "DIR", _whole_path, text, _whole_path("runs/reproduce"))
   text = "list the runs beside the paper's cells"
   parser.add_argument("--variants", action="store_true", help=text)
-  add("--collect", "DIR", path_arg, "add the finished runs under DIR to the results")
+  add("--collect", "DIR", path_arg, "add the finished runs under DIR to those stored")
   text = "rewrite the blocks of measured tables in FILE from the stored results"
   add("--write", "FILE", path_arg, text)
   add("--check", "FILE", path_arg, "fail where such a block is stale")

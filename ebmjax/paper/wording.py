@@ -83,10 +83,8 @@ def seeds_left(row: Row) -> int:
   return sum(seed not in have for seed in range(row.cell.seeds))
 
 
-def time_left(ledger: Ledger, row: Row) -> Estimate | None:
-  """Returns the time of all missing seeds; None where a cell cannot run."""
-  if row.obstacle:
-    return None
+def time_left(ledger: Ledger, row: Row) -> Estimate:
+  """Returns the time of all missing seeds."""
   command = row.cell.command
   each = estimates.estimate(command, ledger.measurement(command), ledger.entries)
   return Estimate(each.seconds * seeds_left(row), each.basis)
@@ -101,7 +99,6 @@ def all_hours_left(ledger: Ledger, rows: list[Row]) -> float:
   """Returns the hours that some cells still need; cells of one command share them."""
   each: dict[str, float] = {}
   for row in rows:
-    left = time_left(ledger, row)
-    if left is not None:
-      each[row.cell.command] = max(left.seconds, each.get(row.cell.command, 0.0))
+    left = time_left(ledger, row).seconds
+    each[row.cell.command] = max(left, each.get(row.cell.command, 0.0))
   return sum(each.values()) / 3600
