@@ -6,7 +6,7 @@ in [-1, 1) and whose labels are random, and on CIFAR-10 under random labels. The
 one task of ten classes; the accuracy reported is that on the training images.
 
   python -m ebmjax.main --config=configs/capacity.py --config.data.images=100000
-  python -m launch.capacity --images 10000 30000 100000  # the curves
+  ebmjax capacity --images 10000 30000 100000  # the curves
 
 | variant                     | hidden | parameters | paper | steps   |
 |-----------------------------|--------|------------|-------|---------|

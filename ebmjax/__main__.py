@@ -9,11 +9,12 @@ from ebmjax.runtime.terminal import ignore_broken_pipe, run_cli
 # Each verb: the module whose main(arguments) runs it, imported when it is asked for.
 VERBS = {
   "run": ("ebmjax.main", "train and evaluate a configuration"),
-  "report": ("ebmjax.report.__main__", "write a run's page again, or compare runs"),
+  "report": ("ebmjax.tools.report", "write a run's page again, or compare runs"),
   "figures": ("ebmjax.paper.figures.__main__", "draw the paper's figures from runs"),
   "reproduce": ("ebmjax.paper.reproduce", "list the paper's tables, or run them"),
   "sweep": ("ebmjax.tools.sweep.__main__", "run many settings and choose the best"),
   "capacity": ("ebmjax.tools.capacity", "run the capacity study and draw its curves"),
+  "launch": ("ebmjax.tools.processes", "run in several processes on this machine"),
   "bench": ("ebmjax.tools.bench.command", "measure the speed"),
   "predict": ("ebmjax.tools.predict", "predict labels with a finished run"),
   "export": ("ebmjax.tools.export", "write a finished run to a file for JAX alone"),

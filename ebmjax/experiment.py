@@ -15,6 +15,7 @@ from ebmjax.config.groups import PLACES
 from ebmjax.config.validation import resolve
 from ebmjax.errors import WorkdirError
 from ebmjax.models.form import form_of, to_json
+from ebmjax.paper.commands import figure_for, with_figure
 from ebmjax.runtime import distributed, environment, failures, memory, scan
 from ebmjax.runtime import results as finished
 from ebmjax.runtime.train import Outcome, train_and_evaluate
@@ -50,7 +51,7 @@ def run(
     results = folder.results(whole=finished.is_reportable)
     if results is not None:
       finished.require_same_data(results, config, workdir, dataset)
-      results = reporting.refresh_reference(results)
+      results = with_figure(results)
       found = "%s holds this run, finished, on %s; nothing is left to do."
       _log.info(found, workdir, finished.source(results))
     if distributed.broadcast_from_primary(lambda: results is not None):
@@ -95,6 +96,7 @@ def _report(config: ConfigDict, folder: Workdir, outcome: Outcome) -> dict[str, 
     outcome.facts,
     folder.scalars(),
     extra=reporting.find_metrics(config.eval.metrics),
+    paper=figure_for(config.to_dict()),
   )
 
 

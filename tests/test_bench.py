@@ -6,14 +6,19 @@ import sys
 import pytest
 
 from ebmjax.errors import UserError
-from ebmjax.tools.bench import cases, curves, inference, measuring, peer, training
+from ebmjax.tools.bench import cases, inference, measuring, peer, training
 from ebmjax.tools.bench import command as command
-from ebmjax.tools.bench.tables import table
+from ebmjax.tools.bench.measuring import Options
+from ebmjax.tools.bench.tables import markdown, rates, ways
 from tests.helpers import tiny_training
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
 
 TINY = tiny_training(steps=3)
+
+
+def table(rows):
+  return markdown(rows, rates, ways)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +30,7 @@ TINY = tiny_training(steps=3)
   ],
 )
 def test_measures_a_case_and_prints_its_row(config):
-  row = training.measure(TINY._replace(config=config, steps=2), None, rounds=2)
+  row = training.measure(TINY._replace(config=config, steps=2), Options(rounds=2))
   rate = row["rate"]["ebmjax"]
   assert 0 < rate["min"] <= rate["median"] <= rate["max"]
   assert row["rounds"] == 2 and row["ratio"] == {}
@@ -69,7 +74,7 @@ def measure_with_fake(monkeypatch, case):
   """Returns the row of `case`, ours being at six steps a second."""
   monkeypatch.setattr(training, "ours", lambda spec, steps: lambda: 6.0)
   monkeypatch.setattr(peer, "Peer", FakePeer)
-  row = training.measure(case, "python", rounds=3)
+  row = training.measure(case, Options("python", rounds=3))
   assert FakePeer.open == 0  # all were closed
   return row
 
@@ -177,7 +182,7 @@ def test_the_word_torch_looks_for_an_interpreter(monkeypatch):
     peer.find_python("torch")
 
 
-ROW = measuring.make_row("x", {"ebmjax": [250.0]})
+ROW = measuring.compare("x", {"ebmjax": lambda: 250.0}, 1)
 TWO = "--sections=training,inference"
 
 
@@ -185,7 +190,7 @@ def test_command_line(monkeypatch, tmp_path, capsys):
   """The cases are chosen by name; the file has what the tables show."""
   asked: list[str] = []
 
-  def measure(case, peer_python, rounds):
+  def measure(case, options):
     asked.append(case.name)
     return ROW
 
@@ -209,7 +214,7 @@ def test_command_line(monkeypatch, tmp_path, capsys):
 
 
 def test_a_failing_case_is_told_and_the_rest_goes_on(monkeypatch, tmp_path, capsys):
-  def measure(case, peer_python, rounds):
+  def measure(case, options):
     if case.name.startswith("EBM"):
       raise ValueError("no room")
     return ROW | {"case": case.name}
@@ -229,8 +234,8 @@ def test_a_failing_case_is_told_and_the_rest_goes_on(monkeypatch, tmp_path, caps
 def test_quick_is_a_tenth_and_says_so(monkeypatch, capsys):
   asked = []
 
-  def measure(case, peer_python, rounds):
-    asked.append((case.steps, rounds))
+  def measure(case, options):
+    asked.append((case.steps, options.rounds))
     return ROW
 
   monkeypatch.setattr(training, "measure", measure)
@@ -298,7 +303,7 @@ def test_a_disk_that_fails_on_the_way_costs_no_case(monkeypatch, tmp_path, capsy
   folder.mkdir()
   out, asked = folder / "a.json", []
 
-  def measure(case, peer_python, rounds):
+  def measure(case, options):
     asked.append(case.name)
     folder.rename(tmp_path / "away") if len(asked) == 1 else folder.mkdir()
     return ROW
@@ -314,6 +319,6 @@ def test_help_names_every_case(capsys):
   with pytest.raises(SystemExit):
     command.main(["--help"])
   printed = capsys.readouterr().out
-  names = [case.name for case in (*cases.TRAINING, *cases.INFERENCE)]
-  for name in (*names, *(point.name for point in curves.POINTS)):
-    assert f"  {name}" in printed
+  for section in command.SECTIONS.values():
+    for case in section.CASES:
+      assert f"  {case.name}" in printed

@@ -6,7 +6,8 @@ import pytest
 
 from ebmjax.runtime import scan
 from ebmjax.tools.bench import cases, inference, peer
-from ebmjax.tools.bench.tables import table
+from ebmjax.tools.bench.measuring import Options
+from ebmjax.tools.bench.tables import markdown, rates
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
 
@@ -35,11 +36,11 @@ def test_the_plain_form_gives_our_energies(config, form):
 
 @pytest.mark.parametrize("config", ["permmnist.py", "cifar100.py:fixed"])
 def test_measures_ours_against_the_plain_form(config):
-  row = inference.measure(PLAIN._replace(config=config), None, rounds=2)
+  row = inference.measure(PLAIN._replace(config=config), Options(rounds=2))
   names = ["ebmjax", "plain_pass_per_label", "plain_shared"]
   assert list(row["rate"]) == names and list(row["ratio"]) == names[1:]
   assert all(spread["min"] > 0 for spread in row["rate"].values())
-  assert "| ratio, plain pass per label |" in table([row])
+  assert "| ratio, plain pass per label |" in markdown([row], rates)
 
 
 @pytest.mark.parametrize("config", ["splitmnist.py", "cifar10.py"])
@@ -56,12 +57,14 @@ def test_measures_the_ebm_s_time_over_the_classifier_s(config, monkeypatch):
     return lambda: {"ebm": 200.0, "sbc": 300.0}[kind_of(spec)]
 
   monkeypatch.setattr(inference, "ours", ours)
-  row = inference.measure(case, "no-such-python", rounds=2)  # no peer is asked
+  row = inference.measure(case, Options("no-such-python", rounds=2))  # no peer is asked
   assert networks == ["ebm", "sbc"]
-  assert table([row]).splitlines()[0] == (
+  assert markdown([row], rates).splitlines()[0] == (
     "| benchmark | EBM | SBC | time, EBM over SBC |"
   )
-  assert table([row]).endswith("| tiny | 200 | 300 | **1.50** (1.50 to 1.50) |")
+  assert markdown([row], rates).endswith(
+    "| tiny | 200 | 300 | **1.50** (1.50 to 1.50) |"
+  )
 
 
 def test_other_columns_start_another_table():
@@ -69,5 +72,5 @@ def test_other_columns_start_another_table():
     spread = {"median": 1.0, "min": 1.0, "max": 1.0}
     return {"case": "x", "rate": dict.fromkeys(names, spread), "ratio": {}}
 
-  text = table([row("ebm", "sbc"), row("ebm", "sbc"), row("ebmjax")])
+  text = markdown([row("ebm", "sbc"), row("ebm", "sbc"), row("ebmjax")], rates)
   assert [len(part.splitlines()) for part in text.split("\n\n")] == [4, 3]

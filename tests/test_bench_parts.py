@@ -12,15 +12,16 @@ from ebmjax.report import plotting
 from ebmjax.tools.bench import (
   cases,
   curves,
-  evaluating,
+  evaluation,
   figure,
   flops,
+  seeds,
   share,
-  sweep,
   tables,
   training,
 )
 from ebmjax.tools.bench.flops import Product
+from ebmjax.tools.bench.measuring import Options
 from tests.helpers import tiny_training
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
@@ -37,22 +38,24 @@ def test_seeds_are_swept_with_every_driver(monkeypatch):
     return lambda: 100.0 + len(spec.seeds)
 
   monkeypatch.setattr(training, "ours", ours)
-  row = sweep.measure(TINY._replace(steps=40), rounds=1)
+  row = seeds.measure(TINY._replace(steps=40), Options(rounds=1))
   assert asked[0] == (1, "map", 40)
   assert asked[1:3] == [(4, "map", 40), (4, "vmap", 40)]
   assert asked[3:] == [(10, "map", 40), (10, "vmap", 40)]
   names = ["4 seeds, map", "4 seeds, vmap", "10 seeds, map", "10 seeds, vmap"]
   assert list(row["ratio"]) == names and list(row["rate"]) == ["ebmjax", *names]
   assert row["ratio"]["10 seeds, map"]["median"] == pytest.approx(110 / 101)
-  assert tables.seeds_table([row]).startswith("| benchmark | 1 seed | 4 seeds, map |")
+  assert tables.markdown([row], *seeds.TABLES).startswith(
+    "| benchmark | 1 seed | 4 seeds, map |"
+  )
 
 
 def test_the_whole_test_set_is_evaluated():
-  row = evaluating.measure(TINY, rounds=2)
+  row = evaluation.measure(TINY, Options(rounds=2))
   assert (row["images"], row["labels"], row["rounds"]) == (10_000, 10, 2)
   seconds, rate = row["seconds"], row["rate"]["ebmjax"]
   assert rate["max"] == pytest.approx(10_000 / seconds["min"])
-  assert "| tiny | 10000 | 10 |" in tables.evaluation_table([row])
+  assert "| tiny | 10000 | 10 |" in tables.markdown([row], *evaluation.TABLES)
 
 
 def test_products_are_counted_through_loops_branches_and_functions():
@@ -92,30 +95,30 @@ def test_a_step_s_products_are_forward_and_backward():
 
 def test_the_share_is_what_is_reached_of_the_peak(monkeypatch):
   monkeypatch.setattr(share, "SQUARE", Product(1, 64, 64, 64))
-  row = share.measure(TINY, rounds=2)
+  row = share.measure(TINY, Options(rounds=2))
   reached = row["achieved"]["median"]
   assert row["share_of_peak"] == pytest.approx(reached / row["peak"])
   assert row["share_of_own_shapes"] == pytest.approx(reached / row["own_shapes"])
   assert "1x16x784x8" in row["shapes"]
-  assert tables.share_table([row]).count("%") == 2
+  assert tables.markdown([row], *share.TABLES).count("%") == 2
 
 
 def test_curves_are_measured_and_drawn(monkeypatch):
   """Two points are measured; the other axes are drawn from the first one's figures."""
   monkeypatch.setattr(curves, "_SECONDS", 0.01)
   base = curves.Sizes(labels=20, batch=16, hidden=8)
-  row, seeds = (
-    curves.measure(point, None, rounds=1)
+  row, several = (
+    curves.measure(point, Options(rounds=1))
     for point in (
       curves.Point("labels", base),
       curves.Point("seeds", base._replace(seeds=2)),
     )
   )
-  assert (row["axis"], row["value"], seeds["value"]) == ("labels", 20, 2)
+  assert (row["axis"], row["value"], several["value"]) == ("labels", 20, 2)
   assert list(row["inference"]) == list(row["training"]) == ["ebmjax"]
-  assert list(seeds["training"]) == ["ebmjax, map", "ebmjax, vmap"]
-  rows = [row, row | {"axis": "batch"}, row | {"axis": "hidden"}, seeds]
-  text = tables.curves_table(rows)
+  assert list(several["training"]) == ["ebmjax, map", "ebmjax, vmap"]
+  rows = [row, row | {"axis": "batch"}, row | {"axis": "hidden"}, several]
+  text = tables.markdown(rows, *curves.TABLES)
   assert [len(part.splitlines()) for part in text.split("\n\n")] == [5, 3]
   drawn = figure.draw(rows)
   assert all(axes.get_xscale() == axes.get_yscale() == "log" for axes in drawn.axes)
@@ -142,5 +145,5 @@ def test_every_task_of_a_point_has_a_batch(sizes):
 
 def test_every_point_leaves_the_base_in_one_size_at_most():
   base = np.array(curves.Sizes())
-  assert len(curves.POINTS) == 17
-  assert all((np.array(point.sizes) != base).sum() <= 1 for point in curves.POINTS)
+  assert len(curves.CASES) == 17
+  assert all((np.array(point.sizes) != base).sum() <= 1 for point in curves.CASES)

@@ -4,6 +4,7 @@ import pytest
 
 from ebmjax.errors import UserError
 from ebmjax.tools.bench import cases, runs, tables
+from ebmjax.tools.bench.measuring import Options
 from ebmjax.tools.bench.probe import covered
 
 TINY = cases.Training(
@@ -13,7 +14,7 @@ TINY = cases.Training(
 
 @pytest.fixture(scope="module")
 def row():
-  return runs.measure(TINY, quick=True)
+  return runs.measure(TINY, Options(quick=True))
 
 
 def test_the_second_process_finds_the_first_one_s_programs(row):
@@ -40,13 +41,13 @@ def test_shares_are_those_of_a_whole_run(row):
   for name in ("evaluating", "saving"):
     assert whole[name] == pytest.approx(row["warm"]["seconds"][name])
   assert whole["recording"] == pytest.approx(10 * row["warm"]["seconds"]["recording"])
-  assert tables.runs_table([row]).splitlines()[-1].count("%") == 5
+  assert tables.markdown([row], *runs.TABLES).splitlines()[-1].count("%") == 5
 
 
 def test_a_run_that_ends_badly_is_told_with_its_last_line():
   broken = TINY._replace(changes=(("network.hidden", -1),))
   with pytest.raises(UserError, match=r"ended with code 1: ebmjax: .*hidden"):
-    runs.measure(broken, quick=True)
+    runs.measure(broken, Options(quick=True))
 
 
 def test_time_inside_another_span_counts_once():

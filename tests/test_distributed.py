@@ -21,7 +21,7 @@ from ebmjax.runtime import distributed
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.trainer import make_run_spec
 from ebmjax.runtime.workdir import Workdir
-from launch.processes import _free_port
+from ebmjax.tools.processes import _free_port
 from tests.helpers import (
   ROOT,
   SPLIT,
@@ -136,7 +136,7 @@ def test_killed_worker_and_both_ways_on(base, reference):
   _, stderr = launcher.communicate(timeout=60)
   assert launcher.returncode == 1
   assert stderr.splitlines()[-1] == (
-    "processes: process 1 of 2 was killed by SIGKILL, and the others were stopped; the "
+    "launch: process 1 of 2 was killed by SIGKILL, and the others were stopped; the "
     "same command continues from the last checkpoint."
   )
   assert not (workdir / "results.json").exists()

@@ -16,7 +16,7 @@ from ebmjax.errors import UserError
 from ebmjax.networks.cifar100 import NormTrunk, trunk_file
 from ebmjax.paper import figures, store
 from ebmjax.paper.cells import all_cells
-from ebmjax.paper.figures import FIGURES, accuracy, find_runs
+from ebmjax.paper.figures import FIGURES, accuracy
 from ebmjax.paper.figures.__main__ import main as command
 from ebmjax.paper.figures.missing import runs_of
 from ebmjax.paper.figures.pooling import choose, scan
@@ -76,7 +76,7 @@ def cifar_config(folder: Path) -> Any:
 def drawn(name: str, root: Path) -> Any:
   """Returns the figure `name` and its runs."""
   spec = FIGURES[name]
-  runs = find_runs(root, spec.roles, shown=spec.shown, allow_partial=True)
+  runs = choose(scan(root), spec, allow_partial=True)
   return spec.draw(runs), runs
 
 
@@ -254,9 +254,9 @@ def test_final_figures_count_scores_in_whose_runs_are_gone(root: Path, tmp_path:
 def test_scores_on_held_out_images_are_left_out(root: Path):
   (entry,) = store.find(root / "cifar")
   held = entry._replace(config=entry.config | {"data.validation": 5})
-  roles = FIGURES["number_of_tasks"].roles
+  spec = FIGURES["number_of_tasks"]
   for run, count in ((entry, 1), (held, 0)):
-    found = choose([run], roles, shown="final", allow_partial=True)
+    found = choose([run], spec, allow_partial=True)
     assert len(found["EBM"]) == count
 
 
@@ -286,12 +286,12 @@ def test_a_run_on_full_data_comes_first(root: Path, tmp_path: Path):
   for name in ("split_ebm", "split_ebm_2", "split_sbc"):
     copy(root, name, tmp_path / name)
   full = copy(root, "split_ebm_2", tmp_path / "full", data_full=True, data_digest="x")
-  roles = FIGURES["predicted_labels"].roles
-  runs = find_runs(tmp_path, roles)
+  spec = FIGURES["predicted_labels"]
+  runs = choose(scan(tmp_path), spec)
   assert runs["SBC, split"] == ()
   (run,) = runs["EBM, split"]
   assert run.paths == (full,) and not run.partial
-  (run,) = find_runs(tmp_path, roles, allow_partial=True)["EBM, split"]
+  (run,) = choose(scan(tmp_path), spec, allow_partial=True)["EBM, split"]
   assert run.paths == (full,)  # although the others have more seeds
 
 
@@ -299,8 +299,8 @@ def test_seeds_are_pooled_once(root: Path, tmp_path: Path):
   for name in ("split_ebm", "split_ebm_2"):
     copy(root, name, tmp_path / name)
   copy(root, "split_ebm_2", tmp_path / "the_same_again")
-  roles = FIGURES["forgetting"].roles
-  (run,) = find_runs(tmp_path, roles, allow_partial=True)["EBM, split"]
+  spec = FIGURES["forgetting"]
+  (run,) = choose(scan(tmp_path), spec, allow_partial=True)["EBM, split"]
   assert run.history.seeds == (0, 1, 2)
   assert len(run.paths) == 2  # of two equals, either
   parts = [read(root, "split_ebm"), read(root, "split_ebm_2")]
@@ -315,10 +315,10 @@ def test_runs_evaluated_at_other_steps_are_not_pooled(root: Path, tmp_path: Path
   often = copy(root, "split_ebm_2", tmp_path / "often")
   rare = copy(root, "split_ebm", tmp_path / "rare")
   (rare / "evaluations" / "000000000.npz").unlink()
-  roles = FIGURES["forgetting"].roles
+  spec = FIGURES["forgetting"]
 
   def found(shown: Shown) -> tuple[Path, ...]:
-    runs = find_runs(tmp_path, roles, shown=shown, allow_partial=True)
+    runs = choose(scan(tmp_path), spec._replace(shown=shown), allow_partial=True)
     return runs["EBM, split"][0].paths
 
   assert found("within") == (often,)
@@ -331,8 +331,8 @@ def test_damaged_and_foreign_folders_are_left_out(root: Path, tmp_path: Path, ca
   (tmp_path / "foreign").mkdir()
   (tmp_path / "foreign" / "results.json").write_text('{"score": 1}')
   copy(root, "split_ebm_2", tmp_path / "good")
-  roles = FIGURES["forgetting"].roles
-  (run,) = find_runs(tmp_path, roles, allow_partial=True)["EBM, split"]
+  spec = FIGURES["forgetting"]
+  (run,) = choose(scan(tmp_path), spec, allow_partial=True)["EBM, split"]
   assert [path.name for path in run.paths] == ["good"]
   assert "damaged is left out" in caplog.text
   assert "foreign is left out" in caplog.text
@@ -390,7 +390,7 @@ def test_fault_is_told_in_one_sentence(arguments, told, capsys):
 
 def test_an_unwritable_folder_is_told(root: Path, tmp_path: Path):
   (tmp_path / "file").touch()
-  with pytest.raises(UserError, match="choose another with --out"):
+  with pytest.raises(UserError, match="give another with --out"):
     figures.draw("capacity", root, tmp_path / "file")
 
 

@@ -12,8 +12,7 @@ from ebmjax.paper.cells import all_cells
 from ebmjax.paper.figures import FIGURES
 from ebmjax.paper.figures.missing import caption, runs_of
 from ebmjax.paper.figures.pooling import choose
-from ebmjax.paper.figures.roles import mnist
-from ebmjax.paper.figures.spec import Runs
+from ebmjax.paper.figures.spec import Runs, mnist
 from ebmjax.paper.figures.tasks import METHODS, ours
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.store import Entry
@@ -77,7 +76,7 @@ def test_every_cell_of_the_number_of_tasks_has_its_point():
     finished(f"configs/cifar100.py{variants}", seeds=3, name="other")
     for variants in ("", ":sbc", ":sbc,fixed", ":tasks5", ":lwf,sbc,fixed")
   ]
-  runs = choose([*others, *own], TASKS.roles, shown="final")
+  runs = choose([*others, *own], TASKS)
   assert set(drawn_by_cell(runs)) == {cell.id for cell in cells}
   taken = {str(run.paths[0]) for found in runs.values() for run in found}
   assert taken == {cell.id for cell in cells}
@@ -96,8 +95,9 @@ def test_without_a_cell_s_run_its_point_is_left_out():
 
 def split_ebm(*runs: Entry) -> tuple[Runs, str]:
   """Returns the runs that a figure of EBM on split MNIST takes, and their caption."""
-  spec = FIGURES["forgetting"]._replace(roles=(mnist("EBM", "split"),))
-  found = choose(runs, spec.roles, shown="final")
+  roles = (mnist("EBM", "split"),)
+  spec = FIGURES["forgetting"]._replace(roles=roles, shown="final")
+  found = choose(runs, spec)
   return found, caption(spec, found)
 
 
@@ -160,6 +160,6 @@ def test_differences_of_some_points_are_told_with_their_values():
   runs = [finished(file, name="usual")]
   runs += [finished(file, FEWER | {"data.images": n}) for n in (500, 2000)]
   spec = FIGURES["capacity"]
-  text = caption(spec, choose(runs, spec.roles, shown="final"))
+  text = caption(spec, choose(runs, spec))
   assert "EBM small at data.images 500, 2000 with stream.iterations=20." in text
   assert text.count("EBM small at") == 1

@@ -20,7 +20,7 @@ import pytest
 
 from ebmjax.errors import ConfigError
 from ebmjax.runtime import cluster
-from launch import processes
+from ebmjax.tools import processes
 from tests.helpers import ROOT, SPLIT, environment, overrides, read_results, write_idx
 
 LAUNCH = ROOT / "launch"
@@ -187,8 +187,8 @@ def test_logs_that_cannot_be_written_are_told(tmp_path, monkeypatch, capsys):
     given = ["--platform=cpu", f"--logs={folder}", "--", "--help"]
     assert processes.main([*given]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"processes: the folder {folder} cannot be written ({why}" in line
-    assert line.endswith("choose another with --logs.")
+    assert f"launch: {folder} cannot be written ({why}" in line
+    assert line.endswith("give another with --logs.")
 
 
 def test_too_few_gpus_are_told(monkeypatch, capsys):

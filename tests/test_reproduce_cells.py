@@ -12,6 +12,7 @@ from ml_collections import ConfigDict
 from ebmjax import methods
 from ebmjax.config import flat_keys, loading, nested
 from ebmjax.config.identity import decisive, differences, identity
+from ebmjax.errors import ConfigError
 from ebmjax.paper import commands, estimates
 from ebmjax.paper.cells import Cell, all_cells, by_table, claims
 from tests.helpers import ROOT
@@ -156,7 +157,8 @@ def test_every_cell_is_runnable_by_its_command():
   """Commands do not change unnoticed: stored runs are matched by them."""
   fixture = json.loads((ROOT / "tests" / "paper_commands.json").read_text())
   assert {cell.id: cell.command for cell in all_cells()} == fixture
-  assert not any(commands.obstacle(cell.command) for cell in all_cells())
+  for cell in all_cells():
+    commands.load(cell.command)
 
 
 def test_what_is_known_of_the_published_figures():
@@ -205,10 +207,11 @@ def test_a_new_key_leaves_the_names_of_folders_as_they_are(monkeypatch):
   assert commands.short_name(chosen) == before
 
 
-def test_a_command_that_cannot_be_read_is_an_obstacle():
-  assert commands.obstacle(CELLS[EBM].command) is None
-  told = commands.obstacle(f"{CELLS[EBM].command}:nonesuch")
-  assert "unknown variant 'nonesuch'" in str(told)
+def test_a_command_that_cannot_be_read_is_a_sentence():
+  with pytest.raises(ConfigError, match="nonesuch"):
+    commands.load(f"{CELLS[EBM].command}:nonesuch")
+  restated = commands.restated("configs/splitmnist.py:nonesuch", {})
+  assert restated == commands.UNKNOWN
 
 
 @pytest.mark.parametrize(

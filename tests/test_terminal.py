@@ -8,13 +8,12 @@ import sys
 import pytest
 
 from ebmjax.paper import reproduce as reproduce
-from ebmjax.report import __main__ as report
 from ebmjax.runtime.terminal import path_arg, positive_number, run_cli, whole_number
+from ebmjax.tools import processes, report
 from ebmjax.tools.bench import command as bench
-from launch import processes
 from tests.helpers import PERMUTED, ROOT
 
-LAUNCHED = "nothing to run: give ebmjax.main's arguments after `--`"
+LAUNCHED = "nothing to run: give the flags of `ebmjax run` after `--`"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def test_a_wrong_flag_is_told_in_one_sentence(command, argument, sentence, capsy
   assert command([argument]) == 2
   told = capsys.readouterr()
   (line,) = told.err.splitlines()
-  name = "processes" if command is processes.main else "ebmjax"
+  name = "launch" if command is processes.main else "ebmjax"
   assert line.startswith(f"{name}: ")
   assert sentence in line and line.endswith("; see --help.")
   assert told.out == ""

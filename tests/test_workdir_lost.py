@@ -11,9 +11,10 @@ from ebmjax import experiment
 from ebmjax.errors import WorkdirError
 from ebmjax.paper import reproduce as reproduce
 from ebmjax.paper import store
-from ebmjax.paper.figures import FIGURES, find_runs
+from ebmjax.paper.figures import FIGURES
+from ebmjax.paper.figures.pooling import choose, scan
 from ebmjax.report import plots, stored
-from ebmjax.report.__main__ import main as report
+from ebmjax.tools.report import main as report
 from tests.helpers import SPLIT, make_config, read_results, write_idx
 
 pytestmark = pytest.mark.usefixtures("quick_compilation", "no_plots")
@@ -133,9 +134,11 @@ def test_results_that_do_not_tell_their_plan_are_read(run):
 
 def test_figures_leave_a_run_with_a_lost_evaluation_out(run, caplog):
   evaluation(run, 24).unlink()
-  (role,) = (r for r in FIGURES["predicted_labels"].roles if r.name == "SBC, split")
+  spec = FIGURES["predicted_labels"]
+  (role,) = (r for r in spec.roles if r.name == "SBC, split")
   role = role._replace(keys=tuple(set(role.keys) - {"stream.tasks"}))  # it has two
-  assert find_runs(run.parent, [role], allow_partial=True) == {role.name: ()}
+  found = choose(scan(run.parent), spec._replace(roles=(role,)), allow_partial=True)
+  assert found == {role.name: ()}
   assert "run is left out: " in caplog.text
   assert f"{evaluation(run, 24)} is missing; put it back" in caplog.text
 

@@ -24,6 +24,9 @@ DecaySteps = Annotated[
 ]
 
 
+Trained = tuple[PyTree, PyTree]  # parameters and Adam's moments, leading axis [C]
+
+
 class ClassModels(NamedTuple):
   """What a method with a model for each class is made of.
 
@@ -69,11 +72,9 @@ def per_class_learner(
     params = jax.tree.map(
       lambda leaf: jnp.tile(leaf, (classes, *[1] * leaf.ndim)), models.init(own, width)
     )
-    moments = jax.vmap(tx.init)(params)
     counts = jnp.zeros(classes, jnp.int32)
-    return ClassState(
-      params, moments, counts, models.init_shared(shared, width), frozen
-    )
+    rest = models.init_shared(shared, width)
+    return ClassState(params, jax.vmap(tx.init)(params), counts, rest, frozen)
 
   def step(
     state: ClassState, key: Array, batch: Batch
@@ -83,32 +84,20 @@ def per_class_learner(
     new = jnp.bincount(batch.y, length=classes)
     present = jnp.nonzero(new, size=min(classes, batch.y.shape[0]), fill_value=0)[0]
 
-    def one(i: Array, carry: Any) -> Any:
-      params, moments, total = carry
+    def one(i: Array, carry: tuple[Trained, Array]) -> tuple[Trained, Array]:
+      trained, total = carry
       label = present[i]
-      mine = batch.y == label
 
-      def loss(params: PyTree) -> Array:
-        losses = models.losses(params, targets, phi, jax.random.fold_in(key, label))
-        return jnp.sum(jnp.where(mine, losses, 0.0)) / jnp.sum(mine)
+      def losses(params: PyTree) -> Array:
+        return models.losses(params, targets, phi, jax.random.fold_in(key, label))
 
-      def of_label(tree: PyTree) -> PyTree:
-        return jax.tree.map(lambda leaf: leaf[label], tree)
+      trained, loss = _descend(tx, losses, trained, label, batch.y == label)
+      return trained, total + loss
 
-      before = of_label(params)
-      value, gradient = jax.value_and_grad(loss)(before)
-      updates, after = tx.update(gradient, of_label(moments), before)
-      moved = optax.apply_updates(before, updates)
-
-      def put(tree: PyTree, part: PyTree) -> PyTree:
-        return jax.tree.map(lambda leaf, new: leaf.at[label].set(new), tree, part)
-
-      return put(params, moved), put(moments, after), total + value * jnp.sum(mine)
-
-    start = (state.params, state.moments, jnp.float32(0))
-    number = jnp.sum(new > 0)
-    params, moments, total = lax.fori_loop(0, number, one, start)
+    start = (state.params, state.moments), jnp.float32(0)
+    trained, total = lax.fori_loop(0, jnp.sum(new > 0), one, start)
     counts = state.counts + new.astype(jnp.int32)
+    params, moments = trained
     state = state._replace(params=params, moments=moments, counts=counts)
     return state, {"loss": total / batch.y.shape[0]}
 
@@ -122,3 +111,23 @@ def per_class_learner(
     return with_unknown(found, state.counts > 0)
 
   return Learner(init, step, consolidate, energies, consolidates=False)
+
+
+def _descend(
+  tx: optax.GradientTransformation,
+  losses: Callable[[PyTree], Array],
+  trained: Trained,
+  label: Array,
+  mine: Array,
+) -> tuple[Trained, Array]:
+  """Trains one class's model on its rows, `mine` [B]; returns their summed loss."""
+
+  def loss(params: PyTree) -> Array:
+    return jnp.sum(jnp.where(mine, losses(params), 0.0)) / jnp.sum(mine)
+
+  before, moments = jax.tree.map(lambda leaf: leaf[label], trained)
+  value, gradient = jax.value_and_grad(loss)(before)
+  updates, moments = tx.update(gradient, moments, before)
+  after = (optax.apply_updates(before, updates), moments)
+  trained = jax.tree.map(lambda leaf, new: leaf.at[label].set(new), trained, after)
+  return trained, value * jnp.sum(mine)

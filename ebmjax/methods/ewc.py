@@ -22,7 +22,7 @@ more than that for any number of tasks (`_quadratic.merge`). Periodic: a third t
 so far.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -131,6 +131,13 @@ def _addition(
 
 _PAPER_FISHER = "the released code's Fisher information; strength from held-out images"
 _UNSEARCHED = "the released code's Fisher information; split MNIST's strength"
+_EXPECTED: dict[str, Any] = {"fisher": "expected", "fisher_samples": 1000}
+_CIFAR = {
+  "cifar10": setting(studies.TYPES_2022, strength=10.0, **_EXPECTED),
+  "cifar100": setting(
+    studies.REPLAY_2020, studies.SCENARIOS["cifar100"], strength=1.0, **_EXPECTED
+  ),
+}
 
 EWC = MethodSpec(
   ewc,
@@ -143,16 +150,7 @@ EWC = MethodSpec(
     "permmnist": setting(
       studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], strength=1.0
     ),
-    "cifar10": setting(
-      studies.TYPES_2022, strength=10.0, fisher="expected", fisher_samples=1000
-    ),
-    "cifar100": setting(
-      studies.REPLAY_2020,
-      studies.SCENARIOS["cifar100"],
-      strength=1.0,
-      fisher="expected",
-      fisher_samples=1000,
-    ),
+    **_CIFAR,
     "splitmnist/contrastive": setting(_PAPER_FISHER, strength=1e4, fisher="batch"),
     "cifar10/contrastive": setting(
       _UNSEARCHED, strength=1e4, fisher="batch", fisher_samples=0
@@ -175,16 +173,7 @@ ONLINE_EWC = MethodSpec(
     "permmnist": setting(
       studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], strength=5.0
     ),
-    "cifar10": setting(
-      studies.TYPES_2022, strength=10.0, fisher="expected", fisher_samples=1000
-    ),
-    "cifar100": setting(
-      studies.REPLAY_2020,
-      studies.SCENARIOS["cifar100"],
-      strength=1.0,
-      fisher="expected",
-      fisher_samples=1000,
-    ),
+    **_CIFAR,
     # The paper does not say its own: the best of three on one seed, by test accuracy.
     "splitmnist/boundary_free": setting(studies.NOT_PUBLISHED, strength=1e5, decay=1.0),
     # The expectation over labels costs ten gradients a row: too dear at every step. The

@@ -19,6 +19,7 @@ State: the optimiser's, and the old network (parameters, other variables) and it
 classes [C].
 """
 
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -59,23 +60,10 @@ def lwf(
 ) -> Learner:
   """Returns LwF, at boundaries or every `consolidate_every` steps."""
   network, every = problem.network, consolidate_every
+  distilled = partial(_distilled, temperature, distillation == "mean")
 
   def init(params: PyTree, model_state: PyTree) -> Old:
     return Old(params, model_state, jnp.zeros(network.num_classes, bool))
-
-  def distilled(old: Old, energies: Array, batch: Batch) -> Array:
-    """Returns KD []."""
-    # Without boundaries, what counts as seen may fall back behind the old classes.
-    seen = batch.seen | old.classes
-    answers = all_energies(network, old.params, old.model_state, batch.x)
-    losses = distil(energies, answers, old.classes, seen, temperature)
-    share = 1 / jnp.sum(seen) if distillation == "mean" else 1.0
-    return share * jnp.mean(losses)
-
-  def task_weight(old: Old, batch: Batch) -> Array:
-    """Returns [], what the task's own loss weighs."""
-    weight = 0.5 if every else 1 / jnp.maximum(batch.task[0] + 1, 1)
-    return jnp.where(jnp.any(old.classes), weight, 1.0)
 
   def loss(
     old: Old,
@@ -95,8 +83,10 @@ def lwf(
       return jnp.take_along_axis(energies, labels, axis=1), model_state
 
     losses, model_state = problem.objective(candidates, key, batch)
-    weight = task_weight(old, batch)
-    kept = distilled(old, energies, batch)
+    answers = all_energies(network, old.params, old.model_state, batch.x)
+    kept = distilled(energies, answers, old.classes, batch.seen)
+    task_weight = 0.5 if every else 1 / jnp.maximum(batch.task[0] + 1, 1)
+    weight = jnp.where(jnp.any(old.classes), task_weight, 1.0)
     return weight * jnp.mean(losses) + (1 - weight) * kept, model_state
 
   def track(old: Old, move: Move, key: Array, batch: Batch) -> Old:
@@ -113,6 +103,22 @@ def lwf(
   if every:
     return gradient_learner(problem, Addition(init, loss, track))
   return gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+
+
+def _distilled(
+  temperature: float,
+  mean: bool,
+  energies: Array,
+  answers: Array,
+  old: Array,
+  seen: Array,
+) -> Array:
+  """Returns KD [], of `answers` [B, C] of the old network on the classes `old` [C]."""
+  # Without boundaries, what counts as seen may fall back behind the old classes.
+  seen = seen | old
+  losses = distil(energies, answers, old, seen, temperature)
+  share = 1 / jnp.sum(seen) if mean else 1.0
+  return share * jnp.mean(losses)
 
 
 def distil(

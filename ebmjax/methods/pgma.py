@@ -53,6 +53,8 @@ from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_network, as_
 from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
+Trained = tuple[PyTree, optax.OptState]  # the autoencoder's parameters
+
 CLIP = 3.0
 INPUT_NOISE = 0.01  # of what the encoder sees in training
 
@@ -103,6 +105,7 @@ def pgma(
   )
   adapted = Adapted(problem.network, autoencoder, weights)
   tx = optax.chain(optax.clip_by_global_norm(CLIP), problem.tx)
+  rebuild = partial(autoencoder_loss, autoencoder, num_tasks=problem.num_tasks)
   strength = strength * problem.num_tasks
   whole = problem._replace(network=as_network(adapted, problem.row), tx=tx)
   solver = gradient_learner(whole, Addition(loss=partial(_loss, adapted, strength)))
@@ -119,22 +122,11 @@ def pgma(
     dream_key, autoencoder_key, solver_key = jax.random.split(key, 3)
     memory: Memory = state.own
     dreams = dream(adapted, memory.old, dream_key, replay_batch, problem.row)
+    loss = partial(rebuild, rows=as_rows(batch.x), dreams=dreams)
     trained = state.model_state["autoencoder"], memory.opt_state
-    loss = partial(
-      autoencoder_loss,
-      adapted.autoencoder,
-      rows=as_rows(batch.x),
-      dreams=dreams,
-      num_tasks=problem.num_tasks,
-    )
-
-    def repeat(carry: tuple[PyTree, PyTree], key: Array) -> tuple[Any, None]:
-      params, opt_state = carry
-      return _descend(tx, loss, params, opt_state, key), None
-
     keys = jax.random.split(autoencoder_key, repeats)
-    (autoencoder, opt_state), _ = lax.scan(repeat, trained, keys)
-    model_state = state.model_state | {"autoencoder": autoencoder}
+    params, opt_state = _descend(tx, loss, trained, keys)
+    model_state = state.model_state | {"autoencoder": params}
     state, metrics = solver.step(
       state._replace(model_state=model_state, own=dreams), solver_key, batch
     )
@@ -225,14 +217,16 @@ def _mean_length(rows: Array) -> Array:
 
 
 def _descend(
-  tx: optax.GradientTransformation,
-  loss: Any,
-  params: PyTree,
-  opt_state: optax.OptState,
-  key: Array,
-) -> tuple[PyTree, optax.OptState]:
-  updates, opt_state = tx.update(jax.grad(loss)(params, key), opt_state, params)
-  return optax.apply_updates(params, updates), opt_state
+  tx: optax.GradientTransformation, loss: Any, start: Trained, keys: Array
+) -> Trained:
+  """Descends on loss(params, key) once a key."""
+
+  def one(trained: Trained, key: Array) -> tuple[Trained, None]:
+    params, opt_state = trained
+    updates, opt_state = tx.update(jax.grad(loss)(params, key), opt_state, params)
+    return (optax.apply_updates(params, updates), opt_state), None
+
+  return lax.scan(one, start, keys)[0]
 
 
 def _constraints(config: Any) -> list[Rule]:

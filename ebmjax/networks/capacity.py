@@ -14,7 +14,13 @@ from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense
 from ebmjax.networks.mlp import ClassifierMLP, num_inputs
 from ebmjax.networks.module import from_module
-from ebmjax.networks.spec import Hidden, Init, Inputs, NetworkSpec
+from ebmjax.networks.spec import (
+  Hidden,
+  Init,
+  Inputs,
+  NetworkSpec,
+  hidden_units,
+)
 from ebmjax.types import Network
 
 
@@ -94,10 +100,6 @@ def classifier_capacity(
   return from_module(module, (size,), inputs.num_classes, inputs.prepare)
 
 
-def _hidden(config: Any) -> int:
-  return int(config.hidden)
-
-
 def _constraints(config: Any) -> list[tuple[bool, str]]:
   rows, classes = config.network.label_rows, data.find(config.data.name).num_classes
   return [
@@ -113,7 +115,7 @@ EBM_CAPACITY = NetworkSpec(
   energy_capacity,
   title="energy-based model",
   classifier="sbc_capacity",
-  num_features=_hidden,
+  num_features=hidden_units,
   constraints=_constraints,
   small={"hidden": 32},
 )
@@ -121,7 +123,7 @@ SBC_CAPACITY = NetworkSpec(
   classifier_capacity,
   title="softmax classifier",
   energy=False,
-  num_features=_hidden,
+  num_features=hidden_units,
   constraints=_constraints,
   small={"hidden": 32},
 )

@@ -9,11 +9,10 @@ from jax import Array
 
 from ebmjax.networks.conv import (
   Conv,
+  compiler_options,
   flatten_channels_first,
   in_halves,
-  is_blocked,
   max_pool,
-  mixed_kernels,
 )
 from ebmjax.networks.gates import LabelGate
 from ebmjax.networks.heads import EnergyHead, select
@@ -222,32 +221,16 @@ def is_image(shape: tuple[int, ...]) -> bool:
 WANTS_IMAGES = "images of at least 8 x 8 pixels"
 
 
-def _options(config: Any) -> dict[str, str] | None:
-  return mixed_kernels(is_blocked(config.conv_form))
-
-
-def _features(config: Any) -> int:
-  del config
-  return FEATURES
-
-
+_SHARED: dict[str, Any] = {
+  "takes_rows": False,
+  "accepts": is_image,
+  "wants": WANTS_IMAGES,
+  "num_features": lambda config: FEATURES,
+  "compiler_options": compiler_options,
+}
 EBM_CONV4 = NetworkSpec(
-  energy_conv4,
-  title="energy-based model",
-  classifier="sbc_conv4",
-  takes_rows=False,
-  accepts=is_image,
-  wants=WANTS_IMAGES,
-  num_features=_features,
-  compiler_options=_options,
+  energy_conv4, title="energy-based model", classifier="sbc_conv4", **_SHARED
 )
 SBC_CONV4 = NetworkSpec(
-  classifier_conv4,
-  title="softmax classifier",
-  energy=False,
-  takes_rows=False,
-  accepts=is_image,
-  wants=WANTS_IMAGES,
-  num_features=_features,
-  compiler_options=_options,
+  classifier_conv4, title="softmax classifier", energy=False, **_SHARED
 )

@@ -14,7 +14,7 @@ the gradient of a dense layer's input.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -73,6 +73,11 @@ def conv2d(
 def mixed_kernels(convolves: bool) -> dict[str, str] | None:
   """Returns `COMPILER_OPTIONS` where they serve: on a CPU; None: XLA's own choice."""
   return COMPILER_OPTIONS if convolves and jax.default_backend() == "cpu" else None
+
+
+def compiler_options(config: Any) -> dict[str, str] | None:
+  """Returns the options of XLA for a network with convolutions of its own."""
+  return mixed_kernels(is_blocked(config.conv_form))
 
 
 def is_blocked(form: str) -> bool:

@@ -24,6 +24,7 @@ from ebmjax.networks.spec import (
   MaskDropRate,
   NetworkSpec,
   Skip,
+  hidden_units,
 )
 from ebmjax.networks.trunked import BackboneMode, with_trunk
 from ebmjax.types import Network
@@ -127,10 +128,6 @@ def _options(config: Any) -> dict[str, str] | None:
   return mixed_kernels(masked or convolves)
 
 
-def _hidden(config: Any) -> int:
-  return int(config.hidden)
-
-
 def _constraints(config: Any) -> list[tuple[bool, str]]:
   mode = config.network.backbone_mode
   return [
@@ -151,7 +148,7 @@ _SHARED: dict[str, Any] = {
   "takes_rows": False,
   "accepts": is_image,
   "wants": WANTS_IMAGES,
-  "num_features": _hidden,
+  "num_features": hidden_units,
   "caches_features": _caches,
   "frozen_trunk": frozen_trunk,
   "compiler_options": _options,

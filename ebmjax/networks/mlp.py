@@ -23,6 +23,7 @@ from ebmjax.networks.spec import (
   MaskDropRate,
   NetworkSpec,
   Skip,
+  hidden_units,
 )
 from ebmjax.types import Network
 
@@ -201,10 +202,6 @@ def _options(config: Any) -> dict[str, str] | None:
   return mixed_kernels(is_masked(config.gated_layers, config.embedding))
 
 
-def _hidden(config: Any) -> int:
-  return int(config.hidden)
-
-
 _SEEDED = (
   "config.network.init='pytorch_seed' needs embedding='learned', at most two gated "
   "layers and at least 16 hidden units; use 'pytorch', the same distribution."
@@ -223,7 +220,7 @@ EBM = NetworkSpec(
   energy_mlp,
   title="energy-based model",
   classifier="sbc",
-  num_features=_hidden,
+  num_features=hidden_units,
   compiler_options=_options,
   constraints=_constraints,
   small={"hidden": 32},
@@ -232,7 +229,7 @@ SBC = NetworkSpec(
   classifier_mlp,
   title="softmax classifier",
   energy=False,
-  num_features=_hidden,
+  num_features=hidden_units,
   constraints=_constraints,
   small={"hidden": 32},
 )

@@ -1,14 +1,12 @@
 """A slim ResNet-18, and the linear classifier over it."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
-from ebmjax.networks.conv import Conv, is_blocked, mixed_kernels
+from ebmjax.networks.conv import Conv, compiler_options
 from ebmjax.networks.heads import select
 from ebmjax.networks.initialisers import dense, kernel
 from ebmjax.networks.module import from_module
@@ -92,15 +90,6 @@ def classifier_resnet18(
   )
 
 
-def _options(config: Any) -> dict[str, str] | None:
-  return mixed_kernels(is_blocked(config.conv_form))
-
-
-def _features(config: Any) -> int:
-  del config
-  return FEATURES
-
-
 SBC_RESNET18 = NetworkSpec(
   classifier_resnet18,
   title="ResNet-18",
@@ -108,6 +97,6 @@ SBC_RESNET18 = NetworkSpec(
   takes_rows=False,
   accepts=is_image,
   wants=WANTS_IMAGES,
-  num_features=_features,
-  compiler_options=_options,
+  num_features=lambda config: FEATURES,
+  compiler_options=compiler_options,
 )

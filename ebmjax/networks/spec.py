@@ -53,6 +53,11 @@ def _no_options(config: Any) -> None:
   del config
 
 
+def hidden_units(config: Any) -> int:
+  """Returns the number of features of a network whose last layer is a hidden one."""
+  return int(config.hidden)
+
+
 def no_rules(config: Any) -> list[tuple[bool, str]]:
   """Returns the constraints of a network that runs with anything."""
   del config

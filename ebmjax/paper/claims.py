@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ebmjax.errors import WorkdirError
 from ebmjax.runtime import failures, locks
+from ebmjax.runtime.terminal import explain_out_errors
 
 _NO_LOCKS = "choose another with --runs"
 _NAME = re.compile(r"seeds_(\d+)-(\d+)$")
@@ -41,14 +41,9 @@ class Choice(NamedTuple):
 @contextmanager
 def planning(runs: Path) -> Iterator[None]:
   """Lets one process at a time look at the claims and make one."""
-  try:
+  with explain_out_errors(runs, "--runs"):
     runs.mkdir(parents=True, exist_ok=True)
     file = (runs / ".lock").open("w")
-  except OSError as error:
-    raise WorkdirError(
-      f"the folder {runs} cannot be written ({error.strerror}); choose another with "
-      "--runs."
-    ) from error
   with file:
     locks.try_lock(file, runs, _NO_LOCKS, wait=True)
     yield

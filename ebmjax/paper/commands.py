@@ -42,15 +42,6 @@ def load(command: str) -> ConfigDict:
   return resolve(config)
 
 
-def obstacle(command: str) -> str | None:
-  """Returns why a command cannot run, None if it can."""
-  try:
-    load(command)
-  except ConfigError as error:
-    return f"{command}: {error}"
-  return None
-
-
 @functools.cache
 def identity_of(command: str) -> str:
   """Returns the identity of FILE[:variants]."""
@@ -107,9 +98,11 @@ def shortened(line: str | None) -> str:
 def restated(command: str, config: Mapping[str, Any]) -> str:
   """Returns FILE[:variants] of a command with the flags that make it a run's again."""
   chosen = command.split(" ", 1)[0]
-  if obstacle(chosen):
+  try:
+    usual = load(chosen)
+  except ConfigError:  # of an older version, or of the user's own
     return UNKNOWN
-  found = departures(config, load(chosen).to_dict())
+  found = departures(config, usual.to_dict())
   flags = [
     f"--config.{key}={value}"
     for key, value, _ in found
@@ -142,18 +135,37 @@ def _distance(found: Iterable[Difference]) -> tuple[bool, int]:
 
 
 def figure_for(config: Mapping[str, Any]) -> dict[str, Any] | None:
-  """Returns the figure to keep with a run's results: id, accuracy and error."""
+  """Returns the figure to keep with a run's results, and how the run differs from it.
+
+  A report shows this mapping and knows nothing else of the paper.
+  """
   cell = cell_for(config)
   if cell is None:
     return None
-  return {"cell": cell.id, "accuracy": cell.accuracy, "sem": cell.sem}
+  return {
+    "cell": cell.id,
+    "accuracy": cell.accuracy,
+    "sem": cell.sem,
+    "origin": cell.origin,
+    "command": cell.command,
+    "command_line": command_line(cell.command, cell.seeds),
+    "deviations": list(cell.deviations),
+    "reason": cell.reason,
+    "departures": departures(config, load(cell.command).to_dict()),
+  }
+
+
+def with_figure(results: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns stored results with the figure that this version sets beside them.
+
+  Which one it is follows from the configuration; an older version may have erred.
+  """
+  return {**results, "paper": figure_for(results["config"])}
 
 
 @functools.cache
-def problem_of(command: str) -> tuple[Any, ...] | None:
-  """Returns what FILE[:variants] solves and with what, None where it cannot be read."""
-  if obstacle(command):
-    return None
+def problem_of(command: str) -> tuple[Any, ...]:
+  """Returns what FILE[:variants] solves and with what."""
   return _problem(decisive(load(command).to_dict()))
 
 

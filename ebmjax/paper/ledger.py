@@ -48,7 +48,6 @@ class Row(NamedTuple):
   """A cell of the ledger."""
 
   cell: Cell
-  obstacle: str | None  # why it cannot run
   measured: Measurement | None = None
   difference: Difference | None = None  # ours less the paper's
   verdict: str = ""  # agrees, differs, open or not comparable; empty: not measured
@@ -79,23 +78,21 @@ class Ledger:
 
   def variants(self) -> list[Measurement]:
     """Returns the measurements of no cell, by command."""
-    runnable = [row.cell for row in self.rows if row.obstacle is None]
-    owned = {commands.identity_of(cell.command) for cell in runnable}
+    owned = {commands.identity_of(row.cell.command) for row in self.rows}
     others = [found for key, found in self._measured.items() if key not in owned]
     return sorted(others, key=lambda found: found.command)
 
   def _row(self, cell: Cell) -> Row:
-    obstacle = commands.obstacle(cell.command)
-    measured = None if obstacle else self.measurement(cell.command)
+    measured = self.measurement(cell.command)
     if measured is None:
       verdict = "" if cell.comparable else NOT_COMPARABLE
-      return Row(cell, obstacle, verdict=verdict, reason=cell.reason)
+      return Row(cell, verdict=verdict, reason=cell.reason)
     found = verdicts.difference(measured.summary, published(cell))
     reason = cell.reason
     if not all(entry.data_full for entry in measured.entries):
       reason = "not the full data set"
     verdict = NOT_COMPARABLE if reason else verdicts.judge(found, cell.sem_doubtful)
-    return Row(cell, None, measured, found, verdict, reason)
+    return Row(cell, measured, found, verdict, reason)
 
 
 def published(cell: Cell) -> Summary:

@@ -36,7 +36,7 @@ def variants(ledger: Ledger) -> str:
   """Returns the measurements that are no cell of the paper."""
   lines = ["Measured beside the paper's cells:"]
   for found in ledger.variants():
-    note = wording.readings()["variants"].get(found.command, {}).get("note")
+    note = wording.reading(found).get("note")
     figures = f"    {wording.mean(found.summary)}, published {wording.beside(found)}"
     lines += ["", f"  {found.command}", figures + (f"; {note}" if note else "")]
     lines.append(f"    {_provenance(found)}")
@@ -48,12 +48,11 @@ def left(ledger: Ledger) -> str:
   rows = ledger.rows
   done = [row for row in rows if row.measured]
   used = {row.cell.command for row in done}
-  blocked = [row for row in rows if row.obstacle]
   hours = wording.all_hours_left(ledger, rows)
   return "\n".join(
     [
       f"{len(rows)} cells: {len(done)} measured by {len(used)} commands, "
-      f"{len(rows) - len(done) - len(blocked)} not yet, {len(blocked)} not runnable.",
+      f"{len(rows) - len(done)} not yet.",
       f"The missing seeds would take about {hours:.0f} hours, as fast as earlier runs "
       f"on one or two CPU cores. {MARKS}",
       CRITERION,
@@ -80,8 +79,7 @@ def _lines(ledger: Ledger, row: Row) -> list[str]:
 
 def _state(ledger: Ledger, row: Row) -> str:
   """Returns what is known of a cell that was not measured."""
-  time = wording.time_left(ledger, row)
-  state = f"not runnable: {row.obstacle}" if time is None else wording.duration(time)
+  state = wording.duration(wording.time_left(ledger, row))
   return f"{state}; {wording.verdict(row)}" if row.reason else state
 
 
@@ -90,8 +88,6 @@ def _details(ledger: Ledger, row: Row) -> str:
   lines = [cell.id, f"  paper      {wording.published(cell)}, run by {cell.origin}"]
   if row.measured is None and row.reason:
     lines.append(f"  verdict    {wording.verdict(row)}")
-  if row.obstacle:
-    return "\n".join([*lines, f"  state      not runnable: {row.obstacle}"])
   if row.measured and row.difference:
     lines += [
       f"  ours       {wording.mean(row.measured.summary)}, "
@@ -101,7 +97,7 @@ def _details(ledger: Ledger, row: Row) -> str:
   lines.append(f"  command    {commands.command_line(cell.command, cell.seeds)}")
   lines += [f"  deviation  {text}" for text in cell.deviations]
   time = wording.time_left(ledger, row)
-  if time and time.seconds:
+  if time.seconds:
     seeds = wording.seeds_left(row)
     lines.append(f"  missing    {seeds} seeds, about {wording.duration(time)}")
   return "\n".join(lines)

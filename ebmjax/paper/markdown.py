@@ -7,8 +7,10 @@ from pathlib import Path
 from ebmjax.errors import UserError
 from ebmjax.paper import summary, wording
 from ebmjax.paper.ledger import Ledger, Measurement, Row
-from ebmjax.runtime import atomic
+from ebmjax.runtime import atomic, tabular
 
+_COLUMNS = ("cell", "CONFIG", "ours (n)", "paper", "difference", "verdict", "commit")
+_WRAP = textwrap.TextWrapper(96, break_on_hyphens=False, break_long_words=False)
 SUMMARY = "summary"
 BESIDE = "beside_the_paper"
 DATA = "data"
@@ -97,30 +99,20 @@ def _table(ledger: Ledger, rows: list[Row]) -> str:
   measured = [row for row in rows if row.measured]
   lines = []
   if measured:
-    lines += [
-      "| cell | CONFIG | ours (n) | paper | difference | verdict | commit |",
-      "|---|---|---|---|---|---|---|",
-      *(_row(row) for row in measured),
-      "",
-    ]
-  waiting = [row for row in rows if not row.measured and not row.obstacle]
+    lines += [tabular.markdown(_COLUMNS, map(_row, measured)), ""]
+  waiting = [
+    f"`{row.cell.short_id}` ({wording.duration(wording.time_left(ledger, row))})"
+    for row in rows
+    if not row.measured
+  ]
   if waiting:
-    each = [f"`{row.cell.short_id}` ({_time(ledger, row)})" for row in waiting]
-    lines += [_wrapped("Not measured yet: " + ", ".join(each) + "."), ""]
-  blocked = [row for row in rows if row.obstacle]
-  if blocked:
-    each = [f"`{row.cell.short_id}`" for row in blocked]
-    lines += [_wrapped("Not runnable: " + ", ".join(each) + "."), ""]
+    lines += [_WRAP.fill(f"Not measured yet: {', '.join(waiting)}."), ""]
   return "\n".join(lines)
 
 
-def _wrapped(text: str) -> str:
-  return textwrap.fill(text, 96, break_on_hyphens=False, break_long_words=False)
-
-
-def _row(row: Row) -> str:
+def _row(row: Row) -> list[str]:
   assert row.measured is not None and row.difference is not None
-  cells = [
+  return [
     f"`{row.cell.short_id}`",
     f"`{_short(row.cell.command)}`",
     wording.mean(row.measured.summary),
@@ -129,25 +121,21 @@ def _row(row: Row) -> str:
     wording.verdict(row),
     _commits(row.measured),
   ]
-  return f"| {' | '.join(cells)} |"
 
 
 def _beside(ledger: Ledger) -> str:
-  lines = [
-    "| CONFIG and flags | ours (n) | published | note | commit |",
-    "|---|---|---|---|---|",
-  ]
-  for found in ledger.variants():
-    reading = wording.readings()["variants"].get(found.command, {})
-    cells = [
+  rows = [
+    [
       f"`{_short(found.command)}`",
       wording.mean(found.summary),
       wording.beside(found),
-      reading.get("note", ""),
+      wording.reading(found).get("note", ""),
       _commits(found),
     ]
-    lines.append(f"| {' | '.join(cells)} |")
-  return "\n".join([*lines, ""])
+    for found in ledger.variants()
+  ]
+  header = ("CONFIG and flags", "ours (n)", "published", "note", "commit")
+  return tabular.markdown(header, rows) + "\n"
 
 
 def _data(ledger: Ledger) -> str:
@@ -157,12 +145,6 @@ def _data(ledger: Ledger) -> str:
   data = sorted({f"{e.data_source} (digest `{e.data_digest}`)" for e in entries})
   made = sorted({f"jax {e.jax} on {e.device}" for e in entries})
   return f"Data: {'; '.join(data)}. Made with {', '.join(made)}.\n"
-
-
-def _time(ledger: Ledger, row: Row) -> str:
-  left = wording.time_left(ledger, row)
-  assert left is not None
-  return wording.duration(left)
 
 
 def _short(command: str) -> str:

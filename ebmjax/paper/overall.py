@@ -3,7 +3,7 @@
 import logging
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,10 +21,9 @@ class Overall:
   """Counts estimated seconds of work done."""
 
   def __init__(self, seconds: float) -> None:
-    self._quiet = not sys.stderr.isatty()
     self._bar = tqdm(
       total=round(seconds),
-      disable=self._quiet,
+      disable=not sys.stderr.isatty(),
       dynamic_ncols=True,
       bar_format="{percentage:3.0f}% |{bar}| {elapsed}, {desc}",
     )
@@ -33,44 +32,33 @@ class Overall:
   @contextmanager
   def part(
     self, command: str, claim: Claim, seconds: float, steps: int
-  ) -> Iterator["Part"]:
-    """Shows one run, from its start or its checkpoint to its end."""
+  ) -> Iterator[Callable[[], None]]:
+    """Shows one run; yields a function that looks how many steps it has made."""
     first, last = claim.seeds[0], claim.seeds[-1]
     seeds = f"seeds {first} to {last}" if first != last else f"seed {first}"
     name = f"{command}, {seeds}"
     _log.info("%s: about %s; %s", name, duration(seconds), claim.log)
-    part = Part(self._bar, name, claim.workdir / SCALARS, seconds, steps)
-    part.look()
-    yield part
-    part.move(seconds)
+    shown = 0.0
+
+    def move(to: float) -> None:
+      nonlocal shown
+      self._bar.update(max(to - shown, 0))
+      shown = max(to, shown)
+
+    def look() -> None:
+      step = last_step(claim.workdir / SCALARS)
+      self._bar.set_description_str(f"{name}: step {step} of {steps}")
+      move(seconds * min(step / steps, 1.0))
+
+    look()
+    yield look
+    move(seconds)
 
   def __enter__(self) -> "Overall":
     return self
 
   def __exit__(self, *exception: object) -> None:
     self._bar.close()
-
-
-class Part:
-  """The share of one run in the whole."""
-
-  def __init__(
-    self, bar: tqdm, name: str, scalars: Path, seconds: float, steps: int
-  ) -> None:
-    self._bar, self._name, self._scalars = bar, name, scalars
-    self._seconds, self._steps, self._shown = seconds, steps, 0.0
-
-  def look(self) -> None:
-    """Reads how many steps the run has made so far."""
-    step = last_step(self._scalars)
-    self._bar.set_description_str(f"{self._name}: step {step} of {self._steps}")
-    self.move(self._seconds * min(step / self._steps, 1.0))
-
-  def move(self, seconds: float) -> None:
-    """Moves the bar to where `seconds` of this run are done."""
-    if seconds > self._shown:
-      self._bar.update(seconds - self._shown)
-      self._shown = seconds
 
 
 def last_step(scalars: Path) -> int:

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from ebmjax.config.schema import choices_sentence, nearest
 from ebmjax.errors import ConfigError
@@ -31,7 +32,6 @@ from ebmjax.runtime.terminal import (
   path_arg,
   positive_number,
   run_cli,
-  run_each,
   whole_number,
 )
 
@@ -61,7 +61,8 @@ def _act(given: argparse.Namespace) -> int:
   if given.collect or given.write or given.check:
     return 0
   if given.figure:
-    return _draw(given)
+    places = (given.runs, given.out)
+    return figures.draw_each("ebmjax", given.figure, *places, stored=store.read())
   folders = {name: getattr(given, name) for name in ("mnist", "cifar10", "cifar100")}
   settings = Settings(given.runs, folders, given.pretrained)
   if given.seeds is None and given.budget is None:
@@ -92,16 +93,6 @@ def _require_one_action(given: argparse.Namespace) -> None:
     )
 
 
-def _draw(given: argparse.Namespace) -> int:
-  """Returns 1 where a figure could not be drawn; the others are drawn all the same."""
-
-  def draw(name: str) -> None:
-    paths = figures.draw(name, given.runs, given.out, stored=store.read())
-    print(*paths, sep="\n")
-
-  return run_each("ebmjax", given.figure, draw)
-
-
 def select(cells: Iterable[Cell], names: list[str], ids: list[str]) -> list[Cell]:
   """Returns the cells of the tables and of the ids asked for, in their order."""
   cells = list(cells)
@@ -128,7 +119,6 @@ def report(outcome: Outcome) -> str:
     "finished": "Finished",
     "busy": "Skipped, another process has them",
     "too_long": "Skipped, longer than the rest of the budget",
-    "not_yet": "Not runnable",
     "failed": "FAILED",
   }
   lines = []
@@ -154,60 +144,35 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     description=__doc__,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
-  add = parser.add_argument
-  add("--table", metavar="NAME", type=_names, default=[], help="tables, by commas; all")
-  add("--cell", metavar="ID", type=_names, default=[], help="cells, by commas")
-  add("--figure", metavar="NAME", type=_names, default=[], help="figures, by commas")
-  add(
-    "--out",
-    metavar="DIR",
-    type=path_arg,
-    default=Path("figures"),
-    help="where figures are written (default: figures)",
-  )
-  add("--seeds", metavar="N", type=whole_number, help="run up to N seeds, 0 to N-1")
-  add(
-    "--budget",
-    metavar="HOURS",
-    type=positive_number,
-    help="start nothing longer than what is left of so many hours; without --seeds, "
-    "the paper's number of seeds",
-  )
+
+  def add(flag: str, metavar: str, form: Any, text: str, default: Any = None) -> None:
+    parser.add_argument(flag, metavar=metavar, type=form, help=text, default=default)
+
+  add("--table", "NAME", _names, "tables, by commas; all", [])
+  add("--cell", "ID", _names, "cells, by commas", [])
+  add("--figure", "NAME", _names, "figures, by commas", [])
+  text = "where figures are written (default: figures)"
+  add("--out", "DIR", path_arg, text, Path("figures"))
+  add("--seeds", "N", whole_number, "run up to N seeds, 0 to N-1")
+  text = "start nothing longer than what is left of so many hours; without --seeds, "
+  add("--budget", "HOURS", positive_number, f"{text}the paper's number of seeds")
   for name in ("mnist", "cifar10", "cifar100"):
-    add(
-      f"--{name}",
-      metavar="DIR",
-      type=path_arg,
-      help=f"the official files of {name} (default: found or downloaded, always whole)",
-    )
-  add(
-    "--pretrained",
-    metavar="FILE",
-    type=path_arg,
-    help="npz with the weights of CIFAR-100's trunk",
-  )
-  add(
-    "--runs",
-    metavar="DIR",
-    type=lambda text: path_arg(text).resolve(),
-    default=Path("runs/reproduce").resolve(),
-    help="where runs are made and looked for (default: runs/reproduce)",
-  )
-  add("--variants", action="store_true", help="list the runs beside the paper's cells")
-  add(
-    "--collect",
-    metavar="DIR",
-    type=path_arg,
-    help="add the finished runs under DIR to the stored results",
-  )
-  add(
-    "--write",
-    metavar="FILE",
-    type=path_arg,
-    help="rewrite the blocks of measured tables in FILE from the stored results",
-  )
-  add("--check", metavar="FILE", type=path_arg, help="fail where such a block is stale")
+    text = f"the official files of {name} (default: found or downloaded, always whole)"
+    add(f"--{name}", "DIR", path_arg, text)
+  add("--pretrained", "FILE", path_arg, "npz with the weights of CIFAR-100's trunk")
+  text = "where runs are made and looked for (default: runs/reproduce)"
+  add("--runs", "DIR", _whole_path, text, _whole_path("runs/reproduce"))
+  text = "list the runs beside the paper's cells"
+  parser.add_argument("--variants", action="store_true", help=text)
+  add("--collect", "DIR", path_arg, "add the finished runs under DIR to those stored")
+  text = "rewrite the blocks of measured tables in FILE from the stored results"
+  add("--write", "FILE", path_arg, text)
+  add("--check", "FILE", path_arg, "fail where such a block is stale")
   return parser.parse_args(arguments)
+
+
+def _whole_path(text: str) -> Path:
+  return path_arg(text).resolve()
 
 
 def _names(text: str) -> list[str]:

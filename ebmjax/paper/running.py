@@ -48,7 +48,6 @@ class Outcome(NamedTuple):
   failed: list[str]
   busy: list[str]  # another process has them
   too_long: list[str]  # for the budget
-  not_yet: list[str]  # cells that cannot run
 
 
 def read_ledger(cells: Sequence[Cell], settings: Settings) -> Ledger:
@@ -75,7 +74,7 @@ class Session:
     """`seeds`: how many, None: the paper's; `budget`: hours, None: no limit."""
     self._cells, self._settings, self._seeds = list(cells), settings, seeds
     self._end = None if budget is None else time.monotonic() + 3600 * budget
-    self._outcome = Outcome([], [], [], [], [])
+    self._outcome = Outcome([], [], [], [])
     self._device = estimates.this_device()
 
   def run(self) -> Outcome:
@@ -83,11 +82,8 @@ class Session:
     ledger = self._ledger = read_ledger(self._cells, self._settings)
     wanted: dict[str, int] = {}
     for row in ledger.rows:
-      if row.obstacle:
-        self._outcome.not_yet.append(f"{row.cell.id}: {row.obstacle}")
-      else:
-        count = self._seeds or row.cell.seeds
-        wanted[row.cell.command] = max(count, wanted.get(row.cell.command, 0))
+      count = self._seeds or row.cell.seeds
+      wanted[row.cell.command] = max(count, wanted.get(row.cell.command, 0))
     left = {
       chosen: len(_missing(ledger, chosen, count)) * self._seconds(chosen)
       for chosen, count in wanted.items()
@@ -183,9 +179,9 @@ class Session:
       )
       try:
         total = steps(commands.load(chosen))
-        with overall.part(chosen, claim, each * len(claim.seeds), total) as part:
+        with overall.part(chosen, claim, each * len(claim.seeds), total) as look:
           while _running(child):
-            part.look()
+            look()
       finally:
         _end(child)
     if child.returncode == 0:

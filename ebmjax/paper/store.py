@@ -127,8 +127,7 @@ def owners_of(cells: Iterable[Cell]) -> dict[str, Cell]:
   """Returns the first cell that a run of each identity measures."""
   found: dict[str, Cell] = {}
   for cell in cells:
-    if commands.obstacle(cell.command) is None:
-      found.setdefault(commands.identity_of(cell.command), cell)
+    found.setdefault(commands.identity_of(cell.command), cell)
   return found
 
 

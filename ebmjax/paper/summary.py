@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ebmjax.paper import verdicts, wording
 from ebmjax.paper.cells import PaperClaim, claims
 from ebmjax.paper.ledger import NOT_COMPARABLE, Ledger, Row
+from ebmjax.runtime import tabular
 
 WORDS = ("agrees", "differs", "open", NOT_COMPARABLE, "missing")
 
@@ -59,19 +60,18 @@ def lines(ledger: Ledger) -> list[str]:
 def markdown(ledger: Ledger) -> str:
   """Returns the summary as a block of BENCHMARKS.md."""
   table = [
-    f"| table | {' | '.join(WORDS)} |",
-    "|---" * (1 + len(WORDS)) + "|",
-    *(
-      f"| {name} | {' | '.join(str(found[word]) for word in WORDS)} |"
-      for name, found in counts(ledger).items()
-    ),
+    (name, *(found[word] for word in WORDS)) for name, found in counts(ledger).items()
   ]
   stated = [
-    f"| {found.claim} | {found.verdict} | {'; '.join(found.evidence)} |"
+    (found.claim, found.verdict, "; ".join(found.evidence))
     for found in findings(ledger)
   ]
-  head = ["| the paper's claim | by our runs | evidence |", "|---|---|---|"]
-  return "\n".join([*table, "", verdicts.CRITERION, "", *head, *stated, ""])
+  parts = (
+    tabular.markdown(("table", *WORDS), table),
+    verdicts.CRITERION,
+    tabular.markdown(("the paper's claim", "by our runs", "evidence"), stated),
+  )
+  return "\n\n".join(parts) + "\n"
 
 
 def _state(row: Row) -> str:

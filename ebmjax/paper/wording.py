@@ -12,6 +12,7 @@ from ebmjax.paper.commands import cell_for
 from ebmjax.paper.estimates import Estimate
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.paper.verdicts import Difference
+from ebmjax.report import labels
 
 _READINGS = Path(__file__).parent / "readings.json"
 
@@ -25,14 +26,16 @@ def readings() -> dict[str, dict[str, Any]]:
 
 def mean(found: Summary) -> str:
   """Formats mean, standard error and number of seeds."""
-  sem = "" if found.sem is None else f" +- {found.sem:.2f}"
-  return f"{found.mean:.2f}{sem} ({found.n})"
+  return f"{_mean_sem(found.mean, found.sem)} ({found.n})"
 
 
 def published(cell: Cell) -> str:
   """Formats the paper's mean and standard error; a doubtful one has a question mark."""
-  sem = "" if cell.sem is None else f" +- {cell.sem:.2f}"
-  return f"{cell.accuracy:.2f}{sem}{'?' if cell.sem_doubtful else ''}"
+  return _mean_sem(cell.accuracy, cell.sem) + ("?" if cell.sem_doubtful else "")
+
+
+def _mean_sem(mean: float, sem: float | None) -> str:
+  return labels.plain(labels.mean_sem(mean, sem))
 
 
 def signed(found: Difference) -> str:
@@ -42,13 +45,19 @@ def signed(found: Difference) -> str:
   return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
 
 
+def reading(measured: Measurement) -> dict[str, Any]:
+  """Returns the hand-written notes on a variant."""
+  found: dict[str, Any] = readings()["variants"].get(measured.command, {})
+  return found
+
+
 def beside(measured: Measurement) -> str:
   """Returns the published figure that a variant is near to, or a dash.
 
   That is the one its reading names, or the paper's for the same problem, method and
   network: a figure of another configuration, which gets no verdict.
   """
-  named = readings()["variants"].get(measured.command, {}).get("published")
+  named = reading(measured).get("published")
   if named:
     return str(named)
   cell = cell_for(measured.entries[-1].run)
@@ -74,10 +83,8 @@ def seeds_left(row: Row) -> int:
   return sum(seed not in have for seed in range(row.cell.seeds))
 
 
-def time_left(ledger: Ledger, row: Row) -> Estimate | None:
-  """Returns the time of all missing seeds; None where a cell cannot run."""
-  if row.obstacle:
-    return None
+def time_left(ledger: Ledger, row: Row) -> Estimate:
+  """Returns the time of all missing seeds."""
   command = row.cell.command
   each = estimates.estimate(command, ledger.measurement(command), ledger.entries)
   return Estimate(each.seconds * seeds_left(row), each.basis)
@@ -92,7 +99,6 @@ def all_hours_left(ledger: Ledger, rows: list[Row]) -> float:
   """Returns the hours that some cells still need; cells of one command share them."""
   each: dict[str, float] = {}
   for row in rows:
-    left = time_left(ledger, row)
-    if left is not None:
-      each[row.cell.command] = max(left.seconds, each.get(row.cell.command, 0.0))
+    left = time_left(ledger, row).seconds
+    each[row.cell.command] = max(left, each.get(row.cell.command, 0.0))
   return sum(each.values()) / 3600

@@ -8,7 +8,7 @@ package reads `data_source`, `data_full`, `wall_time` (seconds) and `steps_per_s
 
 from ebmjax.report.files import write
 from ebmjax.report.history import History, evaluated_on
-from ebmjax.report.results import refresh_reference, summarise
+from ebmjax.report.results import summarise
 from ebmjax.report.scores import METRICS, MetricSpec, find_metrics
 from ebmjax.report.stored import StoredRun, make_history, read
 from ebmjax.report.table import closing_table
@@ -25,7 +25,6 @@ __all__ = [
   "find_metrics",
   "make_history",
   "read",
-  "refresh_reference",
   "summarise",
   "write",
 ]

@@ -48,7 +48,7 @@ def _row(name: str, run: StoredRun, differing: Mapping[str, Any]) -> dict[str, A
     "seeds": results["seeds"],
     "n": len(results["seeds"]),
     "metrics": {spec.name: found for spec, found in scores.rows(results)},
-    "paper": results.get("paper"),
+    "paper": paper_comparison.figure(results),
     "departures": paper_comparison.remarks(results),
     "data_full": results["facts"].get("data_full"),
     "differing": dict(differing),

@@ -1,7 +1,5 @@
 """A comparison as plain text, CSV and JSON."""
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 from ebmjax.report import compare, labels, significance
 from ebmjax.report.stored import StoredRun
-from ebmjax.runtime import atomic
+from ebmjax.runtime import atomic, tabular
 
 HOLM = "holm: corrected for the number of comparisons by Holm's method."
 _COLUMNS = ("run", "n", "method", "network", "data", "setting", "keys that differ")
@@ -85,11 +83,7 @@ def to_csv(made: Sequence[Mapping[str, Any]]) -> str:
   """Returns the rows as CSV, one number per column; empty where there is none."""
   flat = [_flat(row) for row in made]
   header = list(dict.fromkeys(key for row in flat for key in row))
-  buffer = io.StringIO()
-  writer = csv.DictWriter(buffer, header, lineterminator="\n")
-  writer.writeheader()
-  writer.writerows(flat)
-  return buffer.getvalue()
+  return tabular.csv_text(header, ([row.get(key) for key in header] for row in flat))
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:
@@ -102,7 +96,4 @@ def _flat(value: Any, name: str = "") -> dict[str, Any]:
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
   """Returns lines of plain cells in columns of equal width."""
-  lines = [list(map(labels.plain, line)) for line in lines]
-  columns = zip(*lines, strict=True)
-  wide = [max(map(len, column)) for column in columns]
-  return ["  ".join(map(str.ljust, line, wide)).rstrip() for line in lines]
+  return tabular.aligned([list(map(labels.plain, line)) for line in lines])

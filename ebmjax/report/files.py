@@ -1,9 +1,7 @@
 """The files of a finished run, each of them written whole or not at all."""
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from ebmjax.report.results import summarise
 from ebmjax.report.scores import MetricSpec
 from ebmjax.report.tensorboard import Board
 from ebmjax.runtime import atomic
+from ebmjax.runtime.tabular import csv_text
 
 AVALANCHE_HEADER = (
   "eval_exp",
@@ -32,16 +31,18 @@ def write(
   facts: Mapping[str, Any],
   scalars: Sequence[Mapping[str, Any]],
   extra: Sequence[MetricSpec] = (),
+  paper: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
   """Returns the results of a run, after writing them and the figures to `workdir`.
 
   `scalars` are the training curves, one mapping with step, seed and loss per point;
-  `extra` are metrics besides those of `scores.METRICS`.
+  `extra` are metrics besides those of `scores.METRICS`, and `paper` is the published
+  figure to show beside the run, as `paper_comparison` describes it.
   """
   workdir = Path(workdir)
   (workdir / "plots").mkdir(parents=True, exist_ok=True)
   history = history._replace(evaluated_on=evaluated_on(config))
-  results = summarise(history, config, facts, extra)
+  results = summarise(history, config, facts, extra, paper)
   charts = plots.draw(history, scalars)
   for name, chart in charts.items():
     atomic.write(workdir / "plots" / f"{name}.png", plots.png(chart))
@@ -74,7 +75,7 @@ def _metrics_csv(results: Mapping[str, Any], history: History) -> str:
   rows = [
     (seed, *map(_number, columns[:, run])) for run, seed in enumerate(history.seeds)
   ]
-  return _csv(("seed", *(spec.name for spec in specs)), rows)
+  return csv_text(("seed", *(spec.name for spec in specs)), rows)
 
 
 def _accuracy_csv(history: History) -> str:
@@ -86,7 +87,7 @@ def _accuracy_csv(history: History) -> str:
     numbers = (_number(100 * accuracy[entry]), _number(100 * masked[entry]))
     rows.append((history.seeds[run], after + 1, task + 1, *numbers))
   header = ("seed", "after_task", "task", "accuracy", "masked_accuracy")
-  return _csv(header, rows)
+  return csv_text(header, rows)
 
 
 def _avalanche_csv(history: History) -> str:
@@ -101,16 +102,8 @@ def _avalanche_csv(history: History) -> str:
     fall = mean[task, task] - mean[training, task] if task < training else 0.0
     numbers = (_number(mean[training, task]), "", _number(fall))
     rows.append((task, training, *numbers))
-  return _csv(AVALANCHE_HEADER, rows)
+  return csv_text(AVALANCHE_HEADER, rows)
 
 
 def _number(value: float) -> str:
   return "" if np.isnan(value) else f"{value:.4f}"
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-  buffer = io.StringIO()
-  writer = csv.writer(buffer, lineterminator="\n")
-  writer.writerow(header)
-  writer.writerows(rows)
-  return buffer.getvalue()

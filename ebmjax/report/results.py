@@ -8,7 +8,6 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.errors import ConfigError
-from ebmjax.paper.commands import figure_for
 from ebmjax.report import scores
 from ebmjax.report.history import History, matrices, untrained_accuracy
 from ebmjax.report.scores import DECIMALS, MetricSpec
@@ -20,11 +19,12 @@ def summarise(
   config: Mapping[str, Any],
   facts: Mapping[str, Any],
   extra: Sequence[MetricSpec] = (),
+  paper: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
   """Returns the results of a run: percentages, None wherever a number is undefined.
 
   Each metric stands under its name; "metrics" says what they are. `facts` (source of
-  the data, versions, times, commit) stand in it as they are.
+  the data, versions, times, commit) and `paper` stand in it as they are.
   """
   accuracy, masked = matrices(history)
   share = metrics.predicted_label_share(history.evaluations.confusion[-1])
@@ -33,7 +33,7 @@ def summarise(
     "schema": SCHEMA,
     "metrics": scores.descriptions(extra),
     "per_seed": _percent(metrics.average_accuracy(accuracy)),
-    "paper": figure_for(config),
+    "paper": paper,
     "seeds": list(history.seeds),
     "class_names": list(history.class_names),
     "accuracy_matrix": _percent(accuracy),
@@ -50,14 +50,6 @@ def summarise(
       "give it another name."
     )
   return jsonable(measured | rest)
-
-
-def refresh_reference(results: dict[str, Any]) -> dict[str, Any]:
-  """Returns stored results with the paper's number that this version sets beside them.
-
-  Which one it is follows from the configuration; an older version may have erred.
-  """
-  return results | {"paper": figure_for(results["config"])}
 
 
 def jsonable(value: Any) -> Any:

@@ -10,7 +10,6 @@ from ml_collections import ConfigDict
 from ebmjax.errors import WorkdirError
 from ebmjax.report import scores
 from ebmjax.report.history import History, evaluated_on, task_ends
-from ebmjax.report.results import refresh_reference
 from ebmjax.runtime.plan import evaluated_ends
 from ebmjax.runtime.records import Record
 from ebmjax.runtime.results import is_reportable
@@ -38,7 +37,6 @@ def read(path: str | Path) -> StoredRun:
       f"{path} holds no finished run (no results.json); give the --workdir of a run "
       "that has ended."
     )
-  results = refresh_reference(results)
   evaluations = folder.evaluations()
   if not evaluations:
     raise WorkdirError(

@@ -53,13 +53,13 @@ def path_arg(text: str) -> Path:
 
 
 @contextlib.contextmanager
-def explain_out_errors(out: Path) -> Iterator[None]:
-  """Re-raises errors of writing the file of --out as one sentence."""
+def explain_out_errors(out: Path, flag: str = "--out") -> Iterator[None]:
+  """Re-raises errors of writing what a flag names as one sentence."""
   try:
     yield
   except OSError as error:
     raise UserError(
-      f"{out} cannot be written ({error.strerror}); give another file with --out."
+      f"{out} cannot be written ({error.strerror}); give another with {flag}."
     ) from error
 
 

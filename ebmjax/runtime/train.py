@@ -6,7 +6,7 @@ before it is computed again with the same bits.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -75,10 +75,7 @@ def train_and_evaluate(
       Checkpoints(workdir / "checkpoints", config.checkpoint.keep)
     )
     done = _restore(trainer, checkpoints, watch)
-    folder.require_evaluations(
-      [stop.step for stop in milestones if stop.evaluate and stop.step <= done]
-    )
-    folder.rewind(done)
+    _rewind(folder, milestones, done)
     step = max(done, 0)
     board = stack.enter_context(
       distributed.on_primary(lambda: open_board(workdir / "tensorboard", step))
@@ -88,30 +85,40 @@ def train_and_evaluate(
     )
     recorder = _Recorder(spec.seeds, folder, board, bar)
 
-    for milestone in milestones:
-      if milestone.step <= done:
-        continue
-      for chunk in scan.chunks(spec.stream, step, milestone.step, config.runner.chunk):
-        with watch("training"):
-          losses = trainer.train(chunk)
-        watch.count(losses.size)
-        with watch("recording"):
-          recorder.add_losses(chunk, losses)
+    for milestone in (stop for stop in milestones if stop.step > done):
+      chunks = scan.chunks(spec.stream, step, milestone.step, config.runner.chunk)
+      _advance(trainer, chunks, milestone, recorder, watch)
       step = milestone.step
-      if milestone.ends_task:
-        with watch("consolidating"):
-          trainer.consolidate(milestone.task)
-      if milestone.evaluate:
-        with watch("evaluating"):
-          found = trainer.evaluate(milestone)
-        with watch("recording"):
-          recorder.add_evaluation(milestone, found)
       if step > 0:
         with watch("saving"):
           board.flush()
           checkpoints.save(step, trainer.saved(), watch.spent())
   facts = facts | describe_parts(spec) | memory.describe(spec) | watch.summary()
   return Outcome(spec.seeds, spec.class_names, facts)
+
+
+def _advance(
+  trainer: Trainer,
+  chunks: Iterable[scan.Chunk],
+  milestone: Milestone,
+  recorder: "_Recorder",
+  watch: Stopwatch,
+) -> None:
+  """Trains up to a milestone and does what is due there, except to save."""
+  for chunk in chunks:
+    with watch("training"):
+      losses = trainer.train(chunk)
+    watch.count(losses.size)
+    with watch("recording"):
+      recorder.add_losses(chunk, losses)
+  if milestone.ends_task:
+    with watch("consolidating"):
+      trainer.consolidate(milestone.task)
+  if milestone.evaluate:
+    with watch("evaluating"):
+      found = trainer.evaluate(milestone)
+    with watch("recording"):
+      recorder.add_evaluation(milestone, found)
 
 
 def _announce(spec: RunSpec, facts: dict[str, Any]) -> None:
@@ -142,6 +149,14 @@ def _restore(trainer: Trainer, checkpoints: Checkpoints, watch: Stopwatch) -> in
   watch.resume_from(checkpoints.spent(step))
   _log.info("Continuing from the checkpoint of step %d.", step)
   return step
+
+
+def _rewind(folder: Workdir, milestones: Sequence[Milestone], done: int) -> None:
+  """Takes the folder back to the step `done`, whose evaluations must all be there."""
+  folder.require_evaluations(
+    [stop.step for stop in milestones if stop.evaluate and stop.step <= done]
+  )
+  folder.rewind(done)
 
 
 class _Recorder:

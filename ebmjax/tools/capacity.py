@@ -10,8 +10,6 @@ capacity.png are written again.
 """
 
 import argparse
-import csv
-import io
 import json
 import logging
 import sys
@@ -27,6 +25,7 @@ from ebmjax.paper.figures import capacity as curves
 from ebmjax.paper.figures.capacity import MODELS, NETWORKS
 from ebmjax.report import plotting
 from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.tabular import csv_text
 from ebmjax.runtime.terminal import Parser, path_arg, run_cli
 
 CONFIG = loading.root() / "configs" / "capacity.py"
@@ -101,11 +100,8 @@ def _describe(found: dict[str, Any]) -> str:
 
 def _csv(found: Sequence[dict[str, Any]]) -> str:
   """Returns a line a point; its seeds are their number."""
-  buffer = io.StringIO()
-  writer = csv.DictWriter(buffer, COLUMNS, extrasaction="ignore", lineterminator="\n")
-  writer.writeheader()
-  writer.writerows(point | {"seeds": len(point["seeds"])} for point in found)
-  return buffer.getvalue()
+  points = (point | {"seeds": len(point["seeds"])} for point in found)
+  return csv_text(COLUMNS, ([point[name] for name in COLUMNS] for point in points))
 
 
 def _points(given: argparse.Namespace, rest: list[str]) -> list[Point]:

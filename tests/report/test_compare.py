@@ -15,7 +15,7 @@ from ebmjax.report import (
   significance,
   stored,
 )
-from ebmjax.report.__main__ import main
+from ebmjax.tools.report import main
 from tests.report.pages import FACTS, Reader, store
 
 

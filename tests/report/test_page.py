@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ebmjax import config as configuration
+from ebmjax.paper.commands import with_figure
 from ebmjax.report import files, page, plots, plotting, read, summarise
-from ebmjax.report.__main__ import main
+from ebmjax.tools.report import main
 from tests.report.pages import FACTS, Reader, losses, luminance, store
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"
@@ -36,7 +37,7 @@ def render(history, config=None, facts=FACTS, scalars=()) -> str:
 def test_a_page_says_what_was_run_and_what_came_out(make_history):
   history = make_history(tasks=5, classes=10, runs=3)
   config = full_config(seeds=3, network__hidden=77, negatives="one_of_task")
-  results = summarise(history, config, FACTS)
+  results = with_figure(summarise(history, config, FACTS))
   charts = plots.draw(history, losses(history.seeds))
   reader = Reader(page.render(results, history, charts))
   assert reader.faults == []

@@ -10,7 +10,7 @@ from PIL import Image
 
 from ebmjax import config as configuration
 from ebmjax.report import page
-from ebmjax.report.__main__ import main
+from ebmjax.tools.report import main
 from tests.chromium import Chromium, find
 from tests.report.conftest import make_history
 from tests.report.pages import FACTS, luminance, store

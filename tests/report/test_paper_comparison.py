@@ -7,6 +7,7 @@ import pytest
 
 from ebmjax.config.identity import Difference, differences
 from ebmjax.paper import commands
+from ebmjax.paper.commands import with_figure
 from ebmjax.report import (
   closing_table,
   compare,
@@ -16,7 +17,7 @@ from ebmjax.report import (
   stored,
   summarise,
 )
-from ebmjax.report.__main__ import main
+from ebmjax.tools.report import main
 from tests.report.pages import FACTS, Reader, store
 
 SPLIT = "configs/splitmnist.py"
@@ -37,7 +38,7 @@ def config_of(chosen: str, **changes: Any) -> dict[str, Any]:
 
 
 def results_of(history, chosen: str, **changes: Any) -> dict[str, Any]:
-  return summarise(history, config_of(chosen, **changes), FACTS)
+  return with_figure(summarise(history, config_of(chosen, **changes), FACTS))
 
 
 def departures(chosen: str, config: dict[str, Any]) -> tuple[Difference, ...]:
@@ -88,7 +89,7 @@ def test_a_key_of_the_same_value_is_not_told_though_one_does_not_read_it():
 def test_a_key_that_another_choice_lacks_is_told_by_the_choice(make_history):
   config = config_of(SPLIT, optimiser__name="sgd")
   config["network"]["old"] = 3  # of a version before: it decides nothing any more
-  run = summarise(make_history(tasks=5, classes=10), config, FACTS)
+  run = with_figure(summarise(make_history(tasks=5, classes=10), config, FACTS))
   assert paper_comparison.remarks(run) == ["optimiser.name=sgd (there adam)"]
 
 
@@ -102,16 +103,29 @@ def test_a_figure_of_another_protocol_is_told_as_the_ledger_does(make_history):
   assert "No run of ours can be set against it: another protocol (its own" in text
 
 
-def test_a_stored_run_has_the_figure_of_this_version(make_history, tmp_path):
+def test_a_stored_run_has_the_figure_of_this_version(make_history, tmp_path, capsys):
   history = make_history(tasks=5, classes=10)
   config = config_of(SPLIT, stream__scenario="domain")
   run = store(tmp_path / "run", history, config_of(SPLIT))
   path = run / "results.json"
-  content = json.loads(path.read_text()) | {"config": config}
-  path.write_text(json.dumps(content))
-  assert content["paper"]["accuracy"] == 53.12
+  older = {"cell": "boundary_aware/ebm/split_mnist", "accuracy": 53.12, "sem": 0.04}
+  content = json.loads(path.read_text()) | {"paper": older}
+  path.write_text(json.dumps(content | {"config": config}))
   assert commands.cell_for(config) is None
-  assert stored.read(run).results["paper"] is None
+  assert main([str(run)]) == 0 and "53.12" not in capsys.readouterr().out
+  path.write_text(json.dumps(content))
+  assert main([str(run)]) == 0 and "53.12" in capsys.readouterr().out
+  assert "Our command for it" in Reader((run / page.NAME).read_text("utf-8")).text
+
+
+def test_a_figure_without_a_command_is_shown_alone(make_history):
+  """As an earlier version stored it, and as others may hand one in."""
+  history = make_history(tasks=5, classes=10)
+  paper = {"cell": "boundary_aware/ebm/split_mnist", "accuracy": 53.12, "sem": 0.04}
+  run = summarise(history, config_of(SPLIT), FACTS, paper=paper)
+  text = Reader(page.render(run, history, {})).text
+  assert "53.12 ± 0.04" in text and "The paper's figure" not in text
+  assert paper_comparison.remarks(run) == []
 
 
 def test_of_many_departures_the_number_is_told(make_history):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ebmjax.paper.commands import with_figure
 from ebmjax.report import closing_table, summarise
 from ebmjax.report.table import WIDTH
 
@@ -10,7 +11,7 @@ WARNING = "not comparable with the paper's"
 
 
 def results(history, config, average: float | None = None, **facts) -> dict:
-  found = summarise(history, config, facts)
+  found = with_figure(summarise(history, config, facts))
   if average is not None:
     found["average_accuracy"] = {"mean": average, "sem": 0.02, "n": 2}
   return found

@@ -19,8 +19,8 @@ from ebmjax.report import (
   summarise,
   write,
 )
-from ebmjax.report.__main__ import main
 from ebmjax.runtime.results import is_reportable, is_valid
+from ebmjax.tools.report import main
 from tests.report.pages import Reader, store
 from tests.report.test_report_tensorboard import points, read_events
 

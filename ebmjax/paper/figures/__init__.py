@@ -6,9 +6,7 @@ figure is written as SVG (its letters are outlines, so it looks alike everywhere
 (letters are text, the font is embedded) and PNG, the same bytes for the same runs.
 """
 
-from ebmjax.paper.figures.catalogue import FIGURES
-from ebmjax.paper.figures.files import draw
-from ebmjax.paper.figures.pooling import find_runs
+from ebmjax.paper.figures.files import FIGURES, draw, draw_each
 from ebmjax.paper.figures.spec import FigureSpec, Role, Run
 
-__all__ = ["FIGURES", "FigureSpec", "Role", "Run", "draw", "find_runs"]
+__all__ = ["FIGURES", "FigureSpec", "Role", "Run", "draw", "draw_each"]

@@ -12,7 +12,7 @@ from ebmjax.paper import figures
 from ebmjax.paper.figures import FIGURES
 from ebmjax.paper.figures.missing import folders, runs_of
 from ebmjax.paper.figures.pooling import scan
-from ebmjax.runtime.terminal import Parser, path_arg, run_cli, run_each
+from ebmjax.runtime.terminal import Parser, path_arg, run_cli
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -28,7 +28,10 @@ def main(arguments: Sequence[str]) -> int:
           f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}"
         )
     if given.names:
-      return _draw(given)
+      partial = given.allow_partial
+      return figures.draw_each(
+        "figures", given.names, given.runs, given.out, allow_partial=partial
+      )
     print(listing(given.runs, given.allow_partial))
     return 0
 
@@ -47,17 +50,6 @@ def listing(root: Path, allow_partial: bool = False) -> str:
       state = str(error)
     parts.append(f"{name}\n  {spec.title}\n  {state}")
   return "\n".join(parts)
-
-
-def _draw(given: argparse.Namespace) -> int:
-  """Returns 1 where a figure could not be drawn; the others are drawn all the same."""
-
-  def draw(name: str) -> None:
-    partial = given.allow_partial
-    paths = figures.draw(name, given.runs, given.out, allow_partial=partial)
-    print(*paths, sep="\n")
-
-  return run_each("figures", given.names, draw)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ebmjax.paper.figures.panels import open_frame, panels
-from ebmjax.paper.figures.roles import mnist
-from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
+from ebmjax.paper.figures.spec import FigureSpec, Run, Runs, mnist
 from ebmjax.report import plotting
 from ebmjax.report.history import num_tasks, task_ends
 
@@ -57,7 +56,7 @@ SPEC = FigureSpec(
   "MNIST are learned in turn, by the softmax-based classifier (SBC), the same trained "
   "with the contrastive objective (SBC*), and the energy-based model (EBM). Grey "
   "lines: ends of tasks. Mean over seeds, band of one SEM.",
-  roles=tuple(mnist(name, "permuted", every=500) for name in TITLES),
+  roles=tuple(mnist(name, "permuted", " --config.eval.every=500") for name in TITLES),
   draw=over_training,
   shown="within",
 )

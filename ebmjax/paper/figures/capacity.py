@@ -8,8 +8,7 @@ import numpy as np
 from ebmjax import metrics
 from ebmjax.paper.commands import PROBLEM
 from ebmjax.paper.figures.panels import COLOURS
-from ebmjax.paper.figures.roles import config_file
-from ebmjax.paper.figures.spec import FigureSpec, Role, Runs
+from ebmjax.paper.figures.spec import FigureSpec, Role, Runs, config_file
 from ebmjax.report import plotting
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.paper.figures.panels import heat_map, panels
-from ebmjax.paper.figures.roles import mnist
-from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
+from ebmjax.paper.figures.spec import FigureSpec, Run, Runs, mnist
 from ebmjax.report import plotting
 from ebmjax.report.history import num_tasks
 
@@ -49,8 +48,7 @@ SPEC = FigureSpec(
   caption="What the test images of each class (rows) are taken for at the end of split "
   "MNIST (left) and of permuted MNIST (right), in percent of the class, mean over "
   "seeds; the lighter the diagonal, the more accurate the predictions.",
-  roles=tuple(
-    mnist(name, stream, ends=False) for name in NETWORKS for stream in STREAMS
-  ),
+  roles=tuple(mnist(name, stream) for name in NETWORKS for stream in STREAMS),
   draw=matrices,
+  shown="last",
 )

@@ -1,24 +1,42 @@
 """Draws a figure by its name, and writes it in three formats."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ebmjax.config.schema import choices_sentence
-from ebmjax.errors import UserError, WorkdirError
-from ebmjax.paper.figures.catalogue import FIGURES
+from ebmjax.errors import UserError
+from ebmjax.paper.figures import (
+  accuracy,
+  capacity,
+  confusion,
+  forgetting,
+  labels,
+  landscapes,
+  tasks,
+)
 from ebmjax.paper.figures.missing import caption, folders, runs_of
 from ebmjax.paper.figures.panels import style
 from ebmjax.paper.figures.pooling import scan
-from ebmjax.paper.figures.spec import Runs
+from ebmjax.paper.figures.spec import FigureSpec, Runs
 from ebmjax.paper.store import Entry
 from ebmjax.report import plotting
 from ebmjax.runtime import atomic
+from ebmjax.runtime.terminal import explain_out_errors, run_each
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
+FIGURES: dict[str, FigureSpec] = {
+  "accuracy_over_training": accuracy.SPEC,
+  "energy_landscapes": landscapes.SPEC,
+  "predicted_labels": labels.SPEC,
+  "confusion": confusion.SPEC,
+  "capacity": capacity.SPEC,
+  "number_of_tasks": tasks.SPEC,
+  "forgetting": forgetting.SPEC,
+}
 DPI = 200
 _log = logging.getLogger(__name__)
 
@@ -46,20 +64,25 @@ def draw(
   with style():
     figure = spec.draw(runs)
     _mark_partial(figure, runs)
-    content = rendered(figure, spec.title, text)
+    named = {"Title": spec.title, "Description": text}
+    content = {
+      "svg": plotting.svg(figure, **named),
+      "pdf": plotting.pdf(figure, Title=spec.title, Subject=text),
+      "png": plotting.png(figure, dpi=DPI, **named),
+    }
   paths = _write(Path(out_dir), name, content)
   _log.info("%s: %s", name, text)
   _log.info("Drawn from %s.", folders(runs))
   return paths
 
 
-def rendered(figure: "Figure", title: str, text: str) -> dict[str, bytes]:
-  """Returns {"svg": bytes, ...} of a figure, with its caption inside."""
-  return {
-    "svg": plotting.svg(figure, Title=title, Description=text),
-    "pdf": plotting.pdf(figure, Title=title, Subject=text),
-    "png": plotting.png(figure, dpi=DPI, Title=title, Description=text),
-  }
+def draw_each(caller: str, names: Iterable[str], *args: Path, **options: Any) -> int:
+  """Draws figures and prints their files; returns 1 where one could not be drawn."""
+
+  def one(name: str) -> None:
+    print(*draw(name, *args, **options), sep="\n")
+
+  return run_each(caller, names, one)
 
 
 def _mark_partial(figure: "Figure", runs: Runs) -> None:
@@ -71,13 +94,8 @@ def _mark_partial(figure: "Figure", runs: Runs) -> None:
 
 
 def _write(folder: Path, name: str, content: dict[str, bytes]) -> list[Path]:
-  try:
+  with explain_out_errors(folder):
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, data in content.items():
       atomic.write(folder / f"{name}.{suffix}", data)
-  except OSError as error:
-    raise WorkdirError(
-      f"the folder {folder} cannot be written ({error.strerror}); choose another with "
-      "--out."
-    ) from error
   return [folder / f"{name}.{suffix}" for suffix in content]

@@ -6,8 +6,7 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.paper.figures.panels import COLOURS, mean_and_sem, open_frame, panels
-from ebmjax.paper.figures.roles import mnist
-from ebmjax.paper.figures.spec import FigureSpec, Runs
+from ebmjax.paper.figures.spec import FigureSpec, Runs, mnist
 from ebmjax.report.history import num_tasks, task_ends
 
 if TYPE_CHECKING:

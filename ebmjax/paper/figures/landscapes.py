@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ebmjax.paper.figures.panels import heat_map, panels
-from ebmjax.paper.figures.roles import mnist
-from ebmjax.paper.figures.spec import FigureSpec, Run, Runs
+from ebmjax.paper.figures.spec import FigureSpec, Run, Runs, mnist
 from ebmjax.report.history import num_tasks, task_ends
 
 if TYPE_CHECKING:

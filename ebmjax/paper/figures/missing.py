@@ -26,7 +26,7 @@ def runs_of(
   """
   if spec.shown != "final":
     entries = [entry for entry in entries if entry.folder]
-  runs = choose(entries, spec.roles, shown=spec.shown, allow_partial=allow_partial)
+  runs = choose(entries, spec, allow_partial)
   absent = [role for role in spec.roles if not runs[role.name]]
   if not absent or (spec.some and any(runs.values())):
     return runs
@@ -34,7 +34,8 @@ def runs_of(
   needed = f"{'one of its' if spec.some else 'finished'} runs"
   names = " and ".join(role.says for role in asked)
   lines = " and ".join(command(role, root) for role in asked)
-  partial = "" if allow_partial else _partial_ones(spec, absent, entries)
+  only = spec._replace(roles=tuple(absent))
+  partial = "" if allow_partial else _partial_ones(only, entries)
   raise UserError(
     f"{name} needs {needed}, and {root} holds none of {names}{partial}; make "
     f"{'it' if len(asked) == 1 else 'them'} with {lines}"
@@ -108,11 +109,9 @@ def _left_out(role: Role, runs: Runs) -> str:
   return f"{role.name} with {role.apart} {', '.join(lacking)}" if lacking else ""
 
 
-def _partial_ones(
-  spec: FigureSpec, absent: list[Role], entries: Sequence[Entry]
-) -> str:
+def _partial_ones(spec: FigureSpec, entries: Sequence[Entry]) -> str:
   """Returns a clause that names runs left out for their part of the data alone."""
-  runs = choose(entries, absent, shown=spec.shown, allow_partial=True)
+  runs = choose(entries, spec, allow_partial=True)
   names = [path.name for found in runs.values() for run in found for path in run.paths]
   if not names:
     return ""

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from ebmjax.config.identity import decisive, departures, identity
 from ebmjax.errors import UserError, WorkdirError
 from ebmjax.paper import commands, store
-from ebmjax.paper.figures.spec import Role, Run, Shown
+from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Shown
 from ebmjax.paper.ledger import pool
 from ebmjax.paper.store import Entry
 from ebmjax.report import labels, stored
@@ -23,24 +23,6 @@ _log = logging.getLogger(__name__)
 _Known = tuple[Entry, History]
 
 
-def find_runs(
-  root: str | Path,
-  roles: Iterable[Role],
-  *,
-  shown: Shown = "ends",
-  allow_partial: bool = False,
-) -> dict[str, tuple[Run, ...]]:
-  """Returns {role: runs} of the finished runs under `root`; () where none fits.
-
-  Seeds of runs are pooled where nothing else differs and those evaluations which are
-  `shown` were made at the same steps. Of several that fit, the role gets the one on
-  full data, then the one that differs least from the role's command, then (`within`
-  tasks) the one evaluated most often, then the one with most seeds. Runs on part of the
-  data count with `allow_partial` only.
-  """
-  return choose(scan(root), roles, shown=shown, allow_partial=allow_partial)
-
-
 def scan(root: str | Path) -> list[Entry]:
   """Returns every finished run under `root`; files of others are skipped."""
   if not Path(root).is_dir():
@@ -49,15 +31,20 @@ def scan(root: str | Path) -> list[Entry]:
 
 
 def choose(
-  entries: Sequence[Entry],
-  roles: Iterable[Role],
-  *,
-  shown: Shown = "ends",
-  allow_partial: bool = False,
+  entries: Sequence[Entry], spec: FigureSpec, allow_partial: bool = False
 ) -> dict[str, tuple[Run, ...]]:
-  """Returns what `find_runs` does, of runs that were found before."""
+  """Returns {role: runs} of the finished runs of a figure; () where none fits.
+
+  Seeds of runs are pooled where nothing else differs and those evaluations which are
+  shown were made at the same steps. Of several that fit, the role gets the one on full
+  data, then the one that differs least from the role's command, then (`within` tasks)
+  the one evaluated most often, then the one with most seeds. Runs on part of the data
+  count with `allow_partial` only.
+  """
   flat = [(entry, decisive(entry.run)) for entry in entries]
-  return {role.name: _cast(role, flat, shown, allow_partial) for role in roles}
+  return {
+    role.name: _cast(role, flat, spec.shown, allow_partial) for role in spec.roles
+  }
 
 
 def _cast(
@@ -71,7 +58,7 @@ def _cast(
   for entry, found in entries:
     if _fits(role, found):
       try:
-        history = _read(role, entry, shown)
+        history = _read(entry, shown)
       except WorkdirError as error:
         _log.warning("%s is left out: %s", entry.folder, error)
       else:
@@ -80,7 +67,7 @@ def _cast(
   for group in groups.values():
     run = _pool(role, group)
     # The figure's title says of a partial run that it is none of the ledger's.
-    if allow_partial if run.partial else not (role.exact and run.differences):
+    if allow_partial if run.partial else not (role.values and run.differences):
       choices[run.value].append(run)
   return tuple(min(choices[value], key=_order(shown)) for value in sorted(choices))
 
@@ -94,16 +81,19 @@ def _fits(role: Role, found: Mapping[str, Any]) -> bool:
   return all(found.get(key) == wanted.get(key) for key in keys)
 
 
-def _read(role: Role, entry: Entry, shown: Shown) -> History:
+def _read(entry: Entry, shown: Shown) -> History:
   """Returns as much of a run's history as is shown."""
   if shown == "final":
     return without_evaluations(entry.seeds)
   if entry.folder is None:
     raise WorkdirError("only its final accuracies are stored.")
   history = stored.read(entry.folder).history
-  if role.ends and len(task_ends(history)) < num_tasks(history):
+  if shown == "last":
+    return _only(history, np.arange(len(history.steps)) == len(history.steps) - 1)
+  if len(task_ends(history)) < num_tasks(history):
     raise WorkdirError("it was not evaluated at the ends of all tasks.")
-  return history if shown == "within" else _ends_alone(history)
+  ends = np.array(history.at_task_end, dtype=bool)
+  return history if shown == "within" else _only(history, ends)
 
 
 def _shared(entry: Entry, history: History) -> str:
@@ -159,10 +149,8 @@ def _order(shown: Shown) -> Any:
   return key
 
 
-def _ends_alone(history: History) -> History:
-  """Keeps the evaluations at the ends of tasks, and the last."""
-  kept = np.array(history.at_task_end, dtype=bool)
-  kept[-1:] = True
+def _only(history: History, kept: np.ndarray) -> History:
+  """Returns the evaluations that are `kept` [E] bool."""
   return history._replace(
     steps=history.steps[kept],
     tasks_finished=history.tasks_finished[kept],

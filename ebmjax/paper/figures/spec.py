@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from ebmjax.config import loading
 from ebmjax.paper.commands import PROBLEM
 from ebmjax.report.history import History
 
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
 
-# What a figure shows of a run: its final accuracies alone, its evaluations at the ends
-# of tasks, or those within tasks too.
-Shown = Literal["final", "ends", "within"]
+# What a figure shows of a run: its final accuracies alone, its last evaluation, those
+# at the ends of tasks, or those within tasks too.
+Shown = Literal["final", "last", "ends", "within"]
+STREAMS = {"split": "splitmnist", "permuted": "permmnist"}
+VARIANTS = {"SBC": "sbc", "SBC*": "contrastive,sbc", "EBM": ""}
+SPELLED = {"SBC*": "SBC with the contrastive objective (SBC*)"}
 
 
 class Role(NamedTuple):
@@ -23,15 +27,13 @@ class Role(NamedTuple):
 
   name: str  # unlike all others of the figure, such as "SBC"
   says: str  # "SBC on split MNIST"
-  # FILE[:variants], or {value of `apart`: FILE[:variants]}; then only those values
-  # count.
+  # FILE[:variants], or {value of `apart`: FILE[:variants]}: then only those values
+  # count, and of runs on full data only those that are the command's own.
   command: str | Mapping[Any, str]
   make: str  # the command that makes a run, without the workdir
   folder: str  # where under the folder of runs
   apart: str = ""  # a key by whose values runs are kept apart; "": a single run
   keys: tuple[str, ...] = (*PROBLEM, "objective")  # shared, except `apart`
-  ends: bool = False  # needs an evaluation at the end of every task
-  exact: bool = False  # leaves out a run on full data that is not the command's
 
   @property
   def values(self) -> tuple[Any, ...]:
@@ -41,6 +43,26 @@ class Role(NamedTuple):
   def file(self, value: Any) -> str:
     """Returns FILE[:variants] of runs whose key `apart` has this value."""
     return self.command if isinstance(self.command, str) else self.command[value]
+
+
+def mnist(network: str, stream: str, flags: str = "") -> Role:
+  """Returns the role of a network ("SBC", "SBC*", "EBM") on a stream of MNIST.
+
+  `flags` of its command suit the figure.
+  """
+  command = config_file(STREAMS[stream], VARIANTS[network])
+  return Role(
+    name=f"{network}, {stream}",
+    says=f"{SPELLED.get(network, network)} on {stream} MNIST",
+    command=command,
+    make=f"python -m ebmjax.main --config={command}{flags}",
+    folder=Path(loading.default_workdir(command)).name,
+  )
+
+
+def config_file(name: str, variants: str) -> str:
+  """Returns FILE[:variants] of ours, such as configs/splitmnist.py:sbc."""
+  return f"configs/{name}.py" + (f":{variants}" if variants else "")
 
 
 class Run(NamedTuple):

@@ -99,12 +99,11 @@ def _role(name: str) -> Role:
   return Role(
     name=name,
     says=f"the table's {name} on CIFAR-100",
-    command=commands,
+    command=commands,  # only the ledger's rows are drawn beside the paper's table
     make=f"python -m ebmjax.main --config={commands[10]} "
     "--config.network.pretrained=FILE.npz",
     folder=Path(loading.default_workdir(commands[10])).name,
     apart="stream.tasks",
-    exact=True,  # only the ledger's rows are drawn beside the paper's table
   )
 
 

@@ -44,25 +44,27 @@ class Inference(NamedTuple):
   changes: Changes = ()
 
 
-TRAINING = (
-  Training("EBM split MNIST", "splitmnist.py", 500),
-  Training("SBC split MNIST", "splitmnist.py:sbc", 500),
-  Training("EBM split MNIST, boundary-free", "splitmnist.py:boundary_free", 300),
-  Training("SBC split MNIST, boundary-free", "splitmnist.py:boundary_free,sbc", 300),
-  Training("EBM permuted MNIST", "permmnist.py", 200),
-  Training("SBC permuted MNIST", "permmnist.py:sbc", 200),
-  Training("EBM permuted MNIST, boundary-free", "permmnist.py:boundary_free", 100),
-  Training("SBC permuted MNIST, boundary-free", "permmnist.py:boundary_free,sbc", 100),
-  Training("EBM CIFAR-10", "cifar10.py", 20),
-  Training("SBC CIFAR-10", "cifar10.py:sbc", 20),
-  Training("EBM CIFAR-10, boundary-free", "cifar10.py:boundary_free", 20),
-  Training("SBC CIFAR-10, boundary-free", "cifar10.py:boundary_free,sbc", 20),
-  Training("EBM CIFAR-100, fixed statistics", "cifar100.py:fixed", 50),
-  Training("SBC CIFAR-100, fixed statistics", "cifar100.py:fixed,sbc", 50),
-  Training("EBM CIFAR-100, batch statistics", "cifar100.py", 30),
-  Training("SBC CIFAR-100, batch statistics", "cifar100.py:sbc", 30),
-  Training("EBM CIFAR-100, boundary-free", "cifar100.py:boundary_free", 30),
-  Training("SBC CIFAR-100, boundary-free", "cifar100.py:boundary_free,sbc", 30),
+_STREAMS = (  # what is trained on it, and the steps of a round
+  ("split MNIST", "splitmnist.py", 500),
+  ("split MNIST, boundary-free", "splitmnist.py:boundary_free", 300),
+  ("permuted MNIST", "permmnist.py", 200),
+  ("permuted MNIST, boundary-free", "permmnist.py:boundary_free", 100),
+  ("CIFAR-10", "cifar10.py", 20),
+  ("CIFAR-10, boundary-free", "cifar10.py:boundary_free", 20),
+  ("CIFAR-100, fixed statistics", "cifar100.py:fixed", 50),
+  ("CIFAR-100, batch statistics", "cifar100.py", 30),
+  ("CIFAR-100, boundary-free", "cifar100.py:boundary_free", 30),
+)
+
+
+def _with(chosen: str, variant: str) -> str:
+  return f"{chosen}{',' if ':' in chosen else ':'}{variant}" if variant else chosen
+
+
+TRAINING = tuple(
+  Training(f"{network} {stream}", _with(config, variant), steps)
+  for stream, config, steps in _STREAMS
+  for network, variant in (("EBM", ""), ("SBC", "sbc"))
 )
 
 INFERENCE = (
@@ -90,10 +92,8 @@ INFERENCE = (
 
 
 def quick(case: Any) -> Any:
-  """Returns a case of either kind with a tenth of its work in a round."""
-  amounts = [
-    name for name in ("steps", "blocks", "rival_blocks") if name in case._fields
-  ]
+  """Returns a case of any kind with a tenth of its work in a round."""
+  amounts = {"steps", "blocks", "rival_blocks"} & set(case._fields)
   return case._replace(**{name: -(-getattr(case, name) // 10) for name in amounts})
 
 
@@ -117,12 +117,6 @@ def make_inference(case: Inference, variants: str = "") -> RunSpec:
   config = with_settings(config, {"stream.iterations": 1})
   test_images = case.blocks * config.eval.batch_size
   return make(config, noise(config.data.name, test=test_images))
-
-
-def _with(chosen: str, variants: str) -> str:
-  if not variants:
-    return chosen
-  return f"{chosen}{',' if ':' in chosen else ':'}{variants}"
 
 
 def load(chosen: str, changes: Changes = ()) -> ConfigDict:

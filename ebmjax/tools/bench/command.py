@@ -22,10 +22,34 @@ from ebmjax.runtime.terminal import (
   whole_number,
 )
 from ebmjax.tools import bench
-from ebmjax.tools.bench import figure, peer
-from ebmjax.tools.bench.sections import SECTIONS, USUAL, Options
+from ebmjax.tools.bench import (
+  curves,
+  evaluation,
+  figure,
+  inference,
+  peer,
+  runs,
+  seeds,
+  share,
+  tables,
+  training,
+)
+from ebmjax.tools.bench.cases import quick
+from ebmjax.tools.bench.measuring import Options
 
 Figures = dict[str, Any]  # rows by section; environment, failures and how it was asked
+# A section is a module: TITLE, CASES, measure(case, options), which returns a row of
+# figures, and TABLES, functions from a row to {column: cell}.
+SECTIONS: dict[str, Any] = {
+  "training": training,
+  "inference": inference,
+  "seeds": seeds,
+  "evaluation": evaluation,
+  "share": share,
+  "runs": runs,
+  "curves": curves,
+}
+USUAL = tuple(name for name in SECTIONS if name != "curves")
 _ROUNDS = {False: 7, True: 2}  # by --quick
 
 
@@ -51,7 +75,7 @@ def _act(given: argparse.Namespace) -> int:
 def show(figures: Figures) -> str:
   """Returns the tables of all sections that have rows, and what failed."""
   parts = [
-    f"{section.title}\n\n{section.table(figures[name])}\n"
+    f"{section.TITLE}\n\n{tables.markdown(figures[name], *section.TABLES)}\n"
     for name, section in SECTIONS.items()
     if figures.get(name)
   ]
@@ -77,7 +101,8 @@ def _measure(given: argparse.Namespace) -> Figures:
     for case in cases:
       print(f"ebmjax: {name}: {case.name}", file=sys.stderr, flush=True)
       try:
-        figures[name].append(SECTIONS[name].measure(case, options))
+        work = quick(case) if options.quick else case
+        figures[name].append(SECTIONS[name].measure(work, options))
       except Exception as error:
         told = f"{type(error).__name__}: {error}"
         print(f"ebmjax: failed: {told}", file=sys.stderr, flush=True)
@@ -93,7 +118,7 @@ def _choose(given: argparse.Namespace) -> dict[str, list[Any]]:
   """Returns the cases of the sections asked for whose name contains --only."""
   names = ["curves"] if given.curves else given.sections
   chosen = {
-    name: [case for case in SECTIONS[name].cases if given.only in case.name]
+    name: [case for case in SECTIONS[name].CASES if given.only in case.name]
     for name in names
   }
   if not any(chosen.values()):
@@ -151,7 +176,7 @@ def _read(path: Path) -> Figures:
 
 def _names(sections: Iterable[str] = tuple(SECTIONS)) -> list[str]:
   """Returns the names of the sections' cases, each once."""
-  cases = (case.name for section in sections for case in SECTIONS[section].cases)
+  cases = (case.name for section in sections for case in SECTIONS[section].CASES)
   return list(dict.fromkeys(cases))
 
 

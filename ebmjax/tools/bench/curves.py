@@ -6,24 +6,18 @@ step, or the labels of a batch of images. Several seeds go through together. The
 timed in its shared form, and in the faster of its two ways, for one seed only.
 """
 
-from contextlib import ExitStack
+import statistics
 from typing import NamedTuple
 
 from ebmjax.runtime import scan
 from ebmjax.runtime.trainer import RunSpec
-from ebmjax.tools.bench import inference, peer, training
+from ebmjax.tools.bench import inference, measuring, peer, training
 from ebmjax.tools.bench.cases import load, make, noise
-from ebmjax.tools.bench.measuring import (
-  OURS,
-  Rate,
-  Rates,
-  Row,
-  interleave,
-  lasting,
-  spread,
-  strictest,
-)
+from ebmjax.tools.bench.measuring import OURS, Options, Rate, Rates, Row
+from ebmjax.tools.bench.tables import label, median
 
+TITLE = "Growth with size, milliseconds a batch"
+WORKS = ("training", "inference")
 _PER_TASK = 10  # labels of a task: the candidates of a training step
 _STEPS = 10  # of a compiled chunk
 _IMAGES = 2_000
@@ -59,29 +53,28 @@ class Point(NamedTuple):
     return f"Curve, {getattr(self.sizes, self.axis)} {self.axis}"
 
 
-POINTS = tuple(
+CASES = tuple(
   Point(axis, Sizes()._replace(**{axis: value}))
   for axis, values in AXES.items()
   for value in values
 )
 
 
-def measure(point: Point, peer_python: str | None, rounds: int) -> Row:
+def measure(point: Point, options: Options) -> Row:
   """Returns milliseconds a batch, by what was timed: {work: {name: spread}}."""
-  row: Row = {"case": point.name, "axis": point.axis, "rounds": rounds}
-  row |= {"value": getattr(point.sizes, point.axis), "sizes": point.sizes._asdict()}
-  drivers = ["auto"]
-  if point.sizes.seeds > 1:
-    drivers = [driver for driver in scan.DRIVERS if driver != "auto"]
-    peer_python = None
-  specs = {driver: make_point(point.sizes, driver) for driver in drivers}
-  for work in ("training", "inference"):
-    with ExitStack() as until:
-      runners = {_name(d): _ours(spec, work) for d, spec in specs.items()}
-      if peer_python:
-        runners |= _peers(peer_python, specs["auto"], work, until)
-      rates = interleave(runners, rounds)
-    row[work] = _milliseconds(rates, work, point.sizes)
+  sizes, alone = point.sizes, point.sizes.seeds == 1
+  row: Row = {"case": point.name, "axis": point.axis, "rounds": options.rounds}
+  row |= {"value": getattr(sizes, point.axis), "sizes": sizes._asdict()}
+  drivers = ["auto"] if alone else [one for one in scan.DRIVERS if one != "auto"]
+  specs = {driver: make_point(sizes, driver) for driver in drivers}
+  python, spec = options.peer if alone else None, specs[drivers[0]]
+  for work in WORKS:
+    runners = {_name(driver): _ours(spec, work) for driver, spec in specs.items()}
+    with peer.peers(python, spec, work, 1, forms=("shared",)) as (others, _):
+      for one in others.values():
+        one.last(_SECONDS)
+      rates = measuring.interleave(runners | others, options.rounds)
+    row[work] = _milliseconds(rates, work, sizes)
   return row
 
 
@@ -113,17 +106,31 @@ def _ours(spec: RunSpec, work: str) -> Rate:
   return lasting(inference.ours(spec, 1), seeds * images, _SECONDS)
 
 
-def _peers(python: str, spec: RunSpec, work: str, until: ExitStack) -> dict[str, Rate]:
-  found, _ = peer.start(python, spec, work, 1, until, forms=("shared",))
-  for one in found.values():
-    one.last(_SECONDS)
-  return dict(found)
+def lasting(one_round: Rate, amount: float, seconds: float) -> Rate:
+  """Returns `one_round` as often as fills `seconds`; to the rate over all of them.
+
+  A round does `amount` of what its rate counts. One is run here to see how long it is.
+  """
+  times = max(1, round(seconds * one_round() / amount))
+  return lambda: statistics.harmonic_mean([one_round() for _ in range(times)])
 
 
 def _milliseconds(rates: Rates, work: str, sizes: Sizes) -> Row:
   """Returns {name: spread} of the time of a batch, of each form's fastest way."""
   amount = sizes.seeds * (sizes.batch if work == "inference" else 1)
   return {
-    form: spread([1e3 * amount / rate for rate in rates[name]])
-    for form, name in strictest(rates).items()
+    form: measuring.spread([1e3 * amount / rate for rate in rates[name]])
+    for form, name in measuring.strictest(rates).items()
   }
+
+
+def cells(row: Row) -> dict[str, str]:
+  """Returns a row of the table."""
+  return {
+    f"{work}: {label(name)}": median(found)
+    for work in WORKS
+    for name, found in row[work].items()
+  }
+
+
+TABLES = (cells,)

@@ -1,8 +1,6 @@
 """Times the energies of all labels: ours, the plain form's, and the peer's."""
 
-import time
 from collections.abc import Callable
-from contextlib import ExitStack
 
 import jax
 import jax.numpy as jnp
@@ -14,38 +12,42 @@ from ebmjax.networks.gates import normalise
 from ebmjax.runtime import scan
 from ebmjax.runtime.sharding import ONE_DEVICE
 from ebmjax.runtime.trainer import RunSpec
-from ebmjax.tools.bench import peer
-from ebmjax.tools.bench.cases import Inference, make_inference
-from ebmjax.tools.bench.measuring import (
-  OURS,
-  Rate,
-  Row,
-  interleave,
-  make_row,
-  make_time_row,
-)
+from ebmjax.tools.bench import measuring, peer, tables
+from ebmjax.tools.bench.cases import INFERENCE, Inference, make_inference
+from ebmjax.tools.bench.measuring import OURS, Options, Rate, Row, compare, timed
 from ebmjax.types import PyTree
+
+TITLE = "Inference, images per second"
+CASES = INFERENCE
+TABLES = (tables.rates, tables.ways)
 
 Energies = Callable[[PyTree, Array], Array]  # (state, x [B, ...]) -> [B, C]
 
 
-def measure(case: Inference, peer_python: str | None, rounds: int) -> Row:
+def measure(case: Inference, options: Options) -> Row:
   """Returns the case's rates in images per second, and the ratios of its rounds."""
   spec = make_inference(case)
   if case.rival == "sbc":
-    other = make_inference(case, "sbc")
-    pair = {"ebm": ours(spec, case.blocks), "sbc": ours(other, case.rival_blocks)}
-    return make_time_row(case.name, interleave(pair, rounds))
-  with ExitStack() as until:
-    runners, failed = {OURS: ours(spec, case.blocks)}, list[str]()
-    for form in peer.FORMS["ebm"]:
-      runners[f"plain_{form}"] = plain(spec, case.rival_blocks, form)
-    if peer_python:
-      others, failed = peer.start(
-        peer_python, spec, "inference", case.rival_blocks, until
-      )
-      runners |= others
-    return make_row(case.name, interleave(runners, rounds), failed)
+    return _beside_classifier(case, spec, options.rounds)
+  blocks = case.rival_blocks
+  runners = {OURS: ours(spec, case.blocks)}
+  runners |= {f"plain_{form}": plain(spec, blocks, form) for form in peer.FORMS["ebm"]}
+  with peer.peers(options.peer, spec, "inference", blocks) as (others, failed):
+    return compare(case.name, runners | others, options.rounds, failed)
+
+
+def _beside_classifier(case: Inference, spec: RunSpec, rounds: int) -> Row:
+  """Returns the rates of EBM and classifier, and the ratio of their times."""
+  other = make_inference(case, "sbc")
+  pair = {"ebm": ours(spec, case.blocks), "sbc": ours(other, case.rival_blocks)}
+  rates = measuring.interleave(pair, rounds)
+  times = [b / a for a, b in zip(rates["ebm"], rates["sbc"], strict=True)]
+  return {
+    "case": case.name,
+    "rounds": rounds,
+    "rate": {name: measuring.spread(values) for name, values in rates.items()},
+    "ratio": {"time_over_sbc": measuring.spread(times)},
+  }
 
 
 def ours(spec: RunSpec, blocks: int) -> Rate:
@@ -120,11 +122,5 @@ def _timed(
 
   run = scan.over_seeds(one, spec.driver, ONE_DEVICE)
   predict = jax.jit(run, compiler_options=spec.options)
-  predict(states, x).block_until_ready()  # compiles
-
-  def rate() -> float:
-    begun = time.perf_counter()
-    predict(states, x).block_until_ready()
-    return len(spec.seeds) * blocks * size / (time.perf_counter() - begun)
-
-  return rate
+  images = len(spec.seeds) * blocks * size
+  return timed(lambda: predict(states, x).block_until_ready(), images)

@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ebmjax import networks
@@ -92,39 +93,44 @@ def find_python(named: str) -> str:
   )
 
 
-def start(
-  python: str,
+@contextmanager
+def peers(
+  python: str | None,
   spec: RunSpec,
   work: str,
   steps: int,
-  until: ExitStack,
   forms: tuple[str, ...] | None = None,
-) -> tuple[dict[str, Peer], list[str]]:
-  """Returns the peers of a spec by name, alive as long as `until` is open.
+) -> Iterator[tuple[dict[str, Peer], list[str]]]:
+  """Yields the peers of a spec by name, and the names of those that do not compile.
 
   Every form is there eager and compiled, and, where images come in, in both of
-  PyTorch's memory formats. The names of those that cannot be compiled come second.
+  PyTorch's memory formats. Without an interpreter there are none.
   """
-  flags = describe(spec, work)
+  found: dict[str, Peer] = {}
+  failed: list[str] = []
+  with ExitStack() as until:
+    for name, flags in _ways(describe(spec, work), forms) if python else ():
+      try:
+        found[name] = Peer(str(python), flags, steps)
+        until.callback(found[name].close)
+      except CompileError as error:
+        print(f"ebmjax: PyTorch cannot compile {name}: {error}", file=sys.stderr)
+        failed.append(name)
+    yield found, failed
+
+
+def _ways(
+  flags: dict[str, str], forms: tuple[str, ...] | None
+) -> Iterator[tuple[str, dict[str, str]]]:
+  """Yields the names and the flags of all ways to run a network."""
   formats = {"": "contiguous"}
   if flags["trunk"] != "none":
     formats[CHANNELS_LAST] = "channels_last"
-  peers: dict[str, Peer] = {}
-  failed: list[str] = []
   for form in forms or FORMS[flags["network"]]:
     for ending, memory_format in formats.items():
       for how, run in RUNS.items():
         own = {"form": form, "memory-format": memory_format, "run": run}
-        name = form + ending + how
-        try:
-          peer = Peer(python, flags | own, steps)
-        except CompileError as error:
-          print(f"ebmjax: PyTorch cannot compile {name}: {error}", file=sys.stderr)
-          failed.append(name)
-          continue
-        until.callback(peer.close)
-        peers[name] = peer
-  return peers, failed
+        yield form + ending + how, flags | own
 
 
 def describe(spec: RunSpec, work: str) -> dict[str, str]:

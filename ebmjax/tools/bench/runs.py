@@ -26,10 +26,14 @@ from ebmjax.config.validation import resolve
 from ebmjax.data import DATASETS
 from ebmjax.errors import UserError
 from ebmjax.runtime.plan import make_plan, tasks_to_evaluate
-from ebmjax.tools.bench.cases import CONFIGS, Training, load, noise, write_trunk
-from ebmjax.tools.bench.measuring import Row
+from ebmjax.tools.bench import cases
+from ebmjax.tools.bench.cases import TRAINING, Training, load
+from ebmjax.tools.bench.measuring import Options, Row
+from ebmjax.tools.bench.tables import number, percent
 from ebmjax.types import Dataset
 
+TITLE = "Whole processes, and shares of a whole run"
+CASES = TRAINING
 _FEW = 2_000  # images of a quick run, and what else makes it one
 _QUICK: dict[str, Any] = {
   "eval.batch_size": 50,
@@ -48,16 +52,16 @@ class Amounts(NamedTuple):
   saved: int
 
 
-def measure(case: Training, quick: bool = False) -> Row:
-  """Returns what two runs of the case took, on few images where `quick`."""
+def measure(case: Training, options: Options) -> Row:
+  """Returns what two runs of the case took, on few images where it must be quick."""
   with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
     whole = load(case.config, case.changes)
-    changes = (_QUICK if quick else {}) | dict(case.changes)
-    dataset = _dataset(whole.data.name, quick)
+    changes = (_QUICK if options.quick else {}) | dict(case.changes)
+    dataset = _dataset(whole.data.name, options.quick)
     changes |= {"data.source": "files", "data.dir": str(_write(dataset, folder))}
     if "pretrained" in whole.network:
-      changes["network.pretrained"] = str(write_trunk(folder))
+      changes["network.pretrained"] = str(cases.write_trunk(folder))
       whole.network.pretrained = changes["network.pretrained"]
     changes |= {
       "stream.iterations": 2 * whole.runner.chunk,
@@ -66,7 +70,7 @@ def measure(case: Training, quick: bool = False) -> Row:
     run = load(case.config, tuple(changes.items()))
     known = {key: changes[key] for key in changes if key in flat_keys(run)}
     flags = [f"--config.{key}={value}" for key, value in known.items()]
-    command = [f"--config={CONFIGS / case.config}", *flags]
+    command = [f"--config={cases.CONFIGS / case.config}", *flags]
     cold, warm = (_run(command, folder, start) for start in ("cold", "warm"))
     amounts = [_amounts(config, dataset) for config in (run, whole)]
     return {"case": case.name, "cold": cold, "warm": warm} | _whole(warm, *amounts)
@@ -141,7 +145,7 @@ def _dataset(name: str, quick: bool) -> Dataset:
   """Returns random images, a few less than the official set, which is checked."""
   info = DATASETS[name]
   train = _FEW if quick else info.train.size - info.num_classes
-  return noise(name, train, _FEW if quick else info.test.size)
+  return cases.noise(name, train, _FEW if quick else info.test.size)
 
 
 def _write(dataset: Dataset, folder: Path) -> Path:
@@ -154,3 +158,19 @@ def _write(dataset: Dataset, folder: Path) -> Path:
     y_test=dataset.test_y,
   )
   return folder
+
+
+def cells(row: Row) -> dict[str, str]:
+  """Returns a row of the table: what whole processes take, and a whole run's shares."""
+  timed = {"compiling": "compiling", "to_first_chunk": "to the first chunk"}
+  shown = {
+    f"{title}, {start} (s)": number(row[start][f"seconds_{what}"])
+    for what, title in timed.items()
+    for start in ("cold", "warm")
+  }
+  shown["peak memory (MB)"] = f"{row['cold']['peak_memory_mb']:.0f}"
+  shown["whole run (s)"] = number(sum(row["whole_run_seconds"].values()))
+  return shown | {name: percent(share) for name, share in row["shares"].items()}
+
+
+TABLES = (cells,)

@@ -4,16 +4,19 @@ The peak is the best of the rounds of a large square product; `own shapes` is wh
 step's own products, each alone and at its best, would reach together.
 """
 
-import time
 from collections import Counter
 
 import jax
 import numpy as np
 
-from ebmjax.tools.bench import training
-from ebmjax.tools.bench.cases import Training, make_training
+from ebmjax.tools.bench import measuring, training
+from ebmjax.tools.bench.cases import TRAINING, Training, make_training
 from ebmjax.tools.bench.flops import Product, step_products, total
-from ebmjax.tools.bench.measuring import OURS, Rate, Row, interleave, spread
+from ebmjax.tools.bench.measuring import OURS, Options, Rate, Row, spread, timed
+from ebmjax.tools.bench.tables import median, number, percent
+
+TITLE = "Share of the machine's matrix products, GFLOP/s"
+CASES = TRAINING
 
 SQUARE = Product(1, 2048, 2048, 2048)
 _COVERED = 0.98  # of the step's FLOPs, by the shapes that are timed
@@ -22,7 +25,7 @@ _WORK = 4e9  # FLOPs of a call, where the operands stay small
 _NUMBERS = 30_000_000  # of all operands of a call
 
 
-def measure(case: Training, rounds: int) -> Row:
+def measure(case: Training, options: Options) -> Row:
   """Returns the step's GFLOP/s, the machine's, and the share."""
   spec = make_training(case)
   products = step_products(spec)
@@ -30,14 +33,14 @@ def measure(case: Training, rounds: int) -> Row:
   runners = {OURS: training.ours(spec, case.steps)}
   names = {product: "x".join(map(str, product)) for product in (SQUARE, *timed)}
   runners |= {name: alone(product) for product, name in names.items()}
-  rates = interleave(runners, rounds)
+  rates = measuring.interleave(runners, options.rounds)
   best = {product: max(rates[name]) for product, name in names.items()}
   own = total(timed) / sum(p.flops * n / best[p] for p, n in timed.items())
   step = total(products) / 1e9
   achieved = spread([step * rate for rate in rates[OURS]])
   return {
     "case": case.name,
-    "rounds": rounds,
+    "rounds": options.rounds,
     "gflop_per_step": step,
     "achieved": achieved,
     "peak": best[SQUARE],
@@ -73,11 +76,20 @@ def alone(product: Product) -> Rate:
 
   left, right = [draw(rows, inner) for _ in range(times)], draw(inner, columns)
   multiply = jax.jit(lambda left, right: [one @ right for one in left])
-  jax.block_until_ready(multiply(left, right))  # compiles
+  gflop = times * product.flops / 1e9
+  return timed(lambda: jax.block_until_ready(multiply(left, right)), gflop)
 
-  def rate() -> float:
-    begun = time.perf_counter()
-    jax.block_until_ready(multiply(left, right))
-    return times * product.flops / 1e9 / (time.perf_counter() - begun)
 
-  return rate
+def cells(row: Row) -> dict[str, str]:
+  """Returns a row of the table, in GFLOP/s."""
+  return {
+    "GFLOP a step": f"{row['gflop_per_step']:.3g}",
+    "reached": median(row["achieved"]),
+    "peak": number(row["peak"]),
+    "at its own shapes": number(row["own_shapes"]),
+    "share of peak": percent(row["share_of_peak"]),
+    "share of own shapes": percent(row["share_of_own_shapes"]),
+  }
+
+
+TABLES = (cells,)

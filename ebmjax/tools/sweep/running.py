@@ -16,6 +16,7 @@ from ebmjax import data, experiment
 from ebmjax.config.validation import resolve
 from ebmjax.data.held_out import smallest_class
 from ebmjax.errors import BusyError, DivergenceError, UserError, WorkdirError
+from ebmjax.runtime.terminal import explain_out_errors
 from ebmjax.runtime.workdir import Workdir
 from ebmjax.tools.sweep.settings import Setting, describe
 from ebmjax.tools.sweep.tables import Row, best_of, line_of
@@ -48,13 +49,8 @@ def check(settings: Sequence[Setting], folder: Path, load: Loader) -> None:
   for setting in settings:
     load(setting.config)
     claim(setting.config, folder / setting.name)
-  try:
+  with explain_out_errors(folder):
     folder.mkdir(parents=True, exist_ok=True)
-  except OSError as error:
-    raise WorkdirError(
-      f"the folder {folder} cannot be written ({error.strerror}); choose another with "
-      "--out."
-    ) from error
 
 
 def claim(config: ConfigDict, workdir: Path) -> None:

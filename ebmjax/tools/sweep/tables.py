@@ -1,10 +1,9 @@
 """What a sweep has found, as csv, as JSON and as a table to read."""
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
+from ebmjax.runtime import tabular
 from ebmjax.tools.sweep.settings import describe, short_names, written
 
 # values, workdir, status (finished, diverged, failed, busy), reason; of a finished one
@@ -48,25 +47,18 @@ def table(rows: Sequence[Row]) -> str:
     found = (score(row), f"{row['seconds']:.1f}") if done else (row["status"], "")
     star = "*" if row is best else ""
     lines.append((star, *map(written, row["values"].values()), *found))
-  widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-  return "\n".join(
-    "  ".join(
-      cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-    ).rstrip()
-    for line in lines
-  )
+  return "\n".join(tabular.aligned(lines))
 
 
 def csv_text(rows: Sequence[Row]) -> str:
   """Returns a line a setting: its keys, its score, and what became of it."""
-  buffer = io.StringIO()
-  writer = csv.writer(buffer, lineterminator="\n")
-  keys, best = list(rows[0]["values"]), best_of(rows)
-  writer.writerow([*keys, *SCORES, "best", "status", "reason", "workdir"])
+  best = best_of(rows)
+  header = [*rows[0]["values"], *SCORES, "best", "status", "reason", "workdir"]
+  lines = []
   for row in rows:
     scores = {name: row.get(name) for name in SCORES}
     scores["per_seed"] = " ".join(map(str, row.get("per_seed", [])))
     mark = "best" if row is best else ""
     end = (mark, row["status"], row["reason"], row["workdir"])
-    writer.writerow([*row["values"].values(), *scores.values(), *end])
-  return buffer.getvalue()
+    lines.append([*row["values"].values(), *scores.values(), *end])
+  return tabular.csv_text(header, lines)

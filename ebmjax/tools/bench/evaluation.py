@@ -7,13 +7,16 @@ import jax.numpy as jnp
 
 from ebmjax.runtime import evaluation, scan
 from ebmjax.runtime.trainer import RunSpec
-from ebmjax.tools.bench.cases import Training, make_evaluation
-from ebmjax.tools.bench.measuring import Row, spread
+from ebmjax.tools.bench.cases import TRAINING, Training, make_evaluation
+from ebmjax.tools.bench.measuring import OURS, Options, Row, spread
+from ebmjax.tools.bench.tables import median, number, span
 
+TITLE = "Evaluation of the whole test set"
+CASES = TRAINING
 _ENOUGH = 60.0  # seconds after which no further round begins
 
 
-def measure(case: Training, rounds: int) -> Row:
+def measure(case: Training, options: Options) -> Row:
   """Returns the seconds of an evaluation at the end of training, and its rate."""
   spec = make_evaluation(case)
   evaluate = make(spec)
@@ -21,7 +24,7 @@ def measure(case: Training, rounds: int) -> Row:
   images = int((spec.stream.test_rows[0] >= 0).sum())
   tasks = list(range(spec.stream.labels.shape[1]))
   seconds: list[float] = []
-  while len(seconds) < rounds and sum(seconds) < _ENOUGH:
+  while len(seconds) < options.rounds and sum(seconds) < _ENOUGH:
     begun = time.perf_counter()
     evaluate(tasks)
     seconds.append(time.perf_counter() - begun)
@@ -31,7 +34,7 @@ def measure(case: Training, rounds: int) -> Row:
     "images": images,
     "labels": int(spec.stream.classes.shape[2]),
     "seconds": spread(seconds),
-    "rate": {"ebmjax": spread([images / s for s in seconds])},
+    "rate": {OURS: spread([images / s for s in seconds])},
   }
 
 
@@ -51,3 +54,17 @@ def make(spec: RunSpec) -> Callable[[list[int]], None]:
     evaluation.collect(counts, num_tasks, set(tasks))
 
   return evaluate
+
+
+def cells(row: Row) -> dict[str, str]:
+  """Returns a row of the table."""
+  return {
+    "images": str(row["images"]),
+    "labels": str(row["labels"]),
+    "seconds": median(row["seconds"]),
+    "range": span(row["seconds"], number),
+    "images per second": median(row["rate"][OURS]),
+  }
+
+
+TABLES = (cells,)

@@ -1,0 +1,102 @@
+"""Writes the page of a finished run, or compares several.
+
+With one RUN (the --workdir of a run that has ended) its report.html is written again
+and its closing table printed; only the folder is needed.
+
+With several, a page that compares them is written, and its table beside it as CSV and
+JSON. Every run is compared with the first: the difference of their average accuracies,
+its 95 % confidence interval and a p-value, seed by seed where the seeds are the same,
+corrected for the number of comparisons (Holm). The configuration keys in which the runs
+differ are listed; runs that were scored on different data get no p-value.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from ebmjax.errors import UserError
+from ebmjax.paper.commands import with_figure
+from ebmjax.report import compare, compare_files, compare_page, page, plots, stored
+from ebmjax.report import table as closing
+from ebmjax.runtime import atomic
+from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
+
+_EPILOG = """examples:
+  python -m ebmjax.report runs/splitmnist
+  python -m ebmjax.report runs/splitmnist runs/splitmnist-sbc --out=ebm_sbc.html
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+  """Returns the exit code of the command line, or of the arguments given."""
+  remedy = "the same command writes the page again"
+  return run_cli("ebmjax", lambda: _act(_parse(arguments)), remedy)
+
+
+def _act(given: argparse.Namespace) -> int:
+  runs = [_read(path) for path in given.runs]
+  alone = len(runs) == 1
+  usual = runs[0].path / page.NAME if alone else Path("compare.html")
+  out = given.out or usual
+  if out.suffix not in (".html", ".htm"):
+    raise UserError(f"--out={out} is a page; give it a name that ends in .html.")
+  own = alone and out.parent.resolve() == runs[0].path.resolve()
+  if not own and stored.holds_run(out.parent):
+    raise UserError(
+      f"--out={out} lies in the folder of another run or of one that is compared, "
+      "whose files it could replace; give a page outside of it."
+    )
+  _write_one(runs[0], out) if alone else _write_comparison(runs, out)
+  print(f"Page: {out}")
+  return 0
+
+
+def _read(path: Path) -> stored.StoredRun:
+  """Returns a finished run with the paper's figure as this version knows it."""
+  run = stored.read(path)
+  return run._replace(results=with_figure(run.results))
+
+
+def _write_one(run: stored.StoredRun, out: Path) -> None:
+  content = page.render(run.results, run.history, plots.draw(run.history, run.scalars))
+  with explain_out_errors(out):
+    atomic.write(out, content)
+  print(closing.closing_table(run.results))
+
+
+def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
+  rows, notes = compare.rows(runs), compare.warnings(runs)
+  content = compare_page.render(runs, rows, notes)
+  for table_beside in compare_files.tables_beside(out):
+    if table_beside.exists() and not out.exists():
+      raise UserError(
+        f"{table_beside} is there without the page {out}, so it is no comparison's "
+        "table; give another page with --out."
+      )
+  with explain_out_errors(out):
+    compare_files.write(out, content, rows, notes)
+  print(compare_files.text(runs, rows, notes))
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+  parser = Parser(
+    "python -m ebmjax.report",
+    description=__doc__,
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument(
+    "runs", metavar="RUN", type=path_arg, nargs="+", help="the folder of a finished run"
+  )
+  parser.add_argument(
+    "--out",
+    metavar="FILE",
+    type=path_arg,
+    help="the page (default: report.html in the run's folder, or compare.html)",
+  )
+  return parser.parse_args(arguments)
+
+
+def cli() -> None:
+  """Runs `python -m ebmjax.report`."""
+  sys.exit(main())
