@@ -7,11 +7,12 @@ is held out. The best accuracy that the rows allow is printed.
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
 
-Arrays = dict[str, np.ndarray]
+Arrays = dict[str, Any]
 
 
 def images(classes: int = 37, side: int = 64, per_class: int = 60) -> Arrays:
