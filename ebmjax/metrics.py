@@ -92,6 +92,74 @@ def forward_transfer(masked_matrix: np.ndarray, untrained: np.ndarray) -> np.nda
   return (ahead - untrained[:, 1:]).mean(axis=-1)
 
 
+def min_accuracy(accuracy: np.ndarray, learned: np.ndarray) -> np.ndarray:
+  """Returns [R], the mean over all tasks but the last of their worst accuracy.
+
+  Equal to 1/(T-1) sum_{j<T} min_{e: learned[e, j]} A[e, j] (min-ACC, De Lange et al.
+  2023), with A = `accuracy` [E, R, T] of E evaluations, of which those in
+  `learned` [E, T] were made after the end of a task. NaN for a single task.
+  """
+  if accuracy.shape[-1] < 2:
+    return np.full(accuracy.shape[1], np.nan)
+  lowest = np.where(learned[:, None, :], accuracy, np.inf).min(axis=0)
+  return lowest[:, :-1].mean(axis=-1)
+
+
+def worst_case_accuracy(accuracy: np.ndarray, learned: np.ndarray) -> np.ndarray:
+  """Returns [R], how well a run does at its worst (WC-ACC, De Lange et al. 2023).
+
+  Equal to 1/T A[E, T] + (1 - 1/T) min-ACC, of the arguments of `min_accuracy`: the last
+  task as it ends, the others at their lowest since they were learned.
+  """
+  share = 1 / accuracy.shape[-1]
+  worst = min_accuracy(accuracy, learned)
+  return share * accuracy[-1, :, -1] + (1 - share) * worst
+
+
+def acceptance_limit(inside: np.ndarray, share: float = 0.95) -> float:
+  """Returns the lowest of energies [N] that at least `share` of them do not exceed.
+
+  >>> acceptance_limit(np.arange(1, 101), 0.95)
+  95.0
+  """
+  return float(np.quantile(inside, share, method="inverted_cdf"))
+
+
+def auroc(inside: np.ndarray, outside: np.ndarray) -> float:
+  """Returns the probability that an outside energy is higher than an inside one.
+
+  Equal to 1/(N M) sum_{n,m} ([o_m > i_n] + [o_m = i_n] / 2), the area under the ROC
+  curve, of inside energies i [N] and outside ones o [M].
+  """
+  inside = np.sort(inside)
+  below = np.searchsorted(inside, outside, side="left")
+  upto = np.searchsorted(inside, outside, side="right")
+  return float((below + upto).mean() / (2 * len(inside)))
+
+
+def fpr95(inside: np.ndarray, outside: np.ndarray) -> float:
+  """Returns the share of outside energies [M] that pass for inside ones.
+
+  Equal to 1/M sum_m [o_m <= l], where l is the lowest limit that accepts at least 95 %
+  of the inside energies [N].
+  """
+  return float(np.mean(outside <= acceptance_limit(inside)))
+
+
+def calibration_error(
+  confidence: np.ndarray, correct: np.ndarray, bins: int = 15
+) -> float:
+  """Returns the expected calibration error (Guo et al. 2017) of N predictions.
+
+  Equal to sum_b n_b / N |acc_b - conf_b|, over bins ((b-1)/bins, b/bins] of the
+  confidence [N], with n_b predictions in bin b, a share acc_b of them `correct` [N],
+  and a mean confidence conf_b.
+  """
+  place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+  gaps = np.bincount(place, weights=correct - confidence, minlength=bins)
+  return float(np.abs(gaps).sum() / len(confidence))
+
+
 def standard_error(values: np.ndarray, axis: int = -1) -> np.ndarray | None:
   """Returns s / sqrt(R) of values along the axis of R runs, None for a single one.
 

@@ -128,7 +128,8 @@ class Learner(NamedTuple):
 class Evaluation(NamedTuple):
   """What one evaluation of R runs over the whole test set found.
 
-  Rows of a task that was not evaluated are NaN (accuracies) or 0 (counts, sums).
+  Rows of a task that was not evaluated are NaN (accuracies) or 0 (counts, sums). What
+  is defined where is said by `metrics`.
   """
 
   accuracy: np.ndarray  # [R, T] float64, candidates: all classes seen so far
@@ -137,6 +138,17 @@ class Evaluation(NamedTuple):
   # [R, C, C] float32: the energy of a label (column), scaled for each image to [0, 1]
   # over all labels, seen or not; its mean over the images of a class (row)
   energies: np.ndarray
+  # [R] float64 each, NaN where undefined: how well an energy tells the images of the
+  # tasks seen from those of the tasks to come, whose classes may not be predicted
+  auroc_lowest: np.ndarray  # by the lowest energy of the classes seen
+  auroc_free: np.ndarray  # by their free energy, -logsumexp(-E)
+  fpr95_lowest: np.ndarray
+  fpr95_free: np.ndarray
+  calibration_error: np.ndarray  # [R] float64, of softmax(-E) over the classes seen
+
+
+# The fields [R] of an evaluation, which came later than the others.
+RANKING = Evaluation._fields[4:]
 
 
 def num_params(tree: PyTree) -> int:

@@ -117,3 +117,56 @@ def test_normalise_rows_keeps_empty_rows_at_zero():
   confusion = np.array([[3, 1], [0, 0]])
   expected = [[0.75, 0.25], [0.0, 0.0]]
   np.testing.assert_allclose(metrics.normalise_rows(confusion), expected)
+
+
+def test_worst_accuracies_by_hand():
+  """Three tasks, five evaluations of two runs; task 2 ends at the third of them."""
+  accuracy = np.array(
+    [
+      [[0.9, NAN, NAN], [0.8, NAN, NAN]],  # the end of task 1: no low point yet
+      [[0.2, 0.1, NAN], [0.7, 0.3, NAN]],
+      [[0.4, 0.9, NAN], [0.6, 0.8, NAN]],  # the end of task 2
+      [[0.3, 0.5, 0.1], [0.5, 0.2, 0.1]],
+      [[0.6, 0.7, 1.0], [0.7, 0.4, 0.9]],
+    ]
+  )
+  learned = np.array([[0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 0]], bool)
+  lowest = np.array([(0.2 + 0.5) / 2, (0.5 + 0.2) / 2])
+  np.testing.assert_allclose(metrics.min_accuracy(accuracy, learned), lowest)
+  wanted = np.array([1.0, 0.9]) / 3 + 2 / 3 * lowest
+  np.testing.assert_allclose(metrics.worst_case_accuracy(accuracy, learned), wanted)
+  alone = accuracy[:, :, :1], learned[:, :1]
+  assert np.isnan(metrics.min_accuracy(*alone)).all()
+  assert np.isnan(metrics.worst_case_accuracy(*alone)).all()
+
+
+def test_auroc_is_the_share_of_pairs_in_order():
+  rng = np.random.default_rng(0)
+  inside, outside = rng.integers(0, 9, 70), rng.integers(3, 12, 50)  # with ties
+  higher = outside[None, :] > inside[:, None]
+  same = outside[None, :] == inside[:, None]
+  wanted = (higher + same / 2).mean()
+  assert metrics.auroc(inside, outside) == pytest.approx(wanted, abs=1e-12)
+  assert metrics.auroc(-inside, -outside) == pytest.approx(1 - wanted, abs=1e-12)
+  assert metrics.auroc(np.zeros(3), np.zeros(2)) == 0.5
+
+
+def test_fpr95_is_what_passes_where_95_percent_are_accepted():
+  inside = np.arange(1.0, 21.0)  # 19 of 20 lie at 19 or below
+  outside = np.array([0.0, 18.5, 19.0, 19.5, 30.0])
+  assert metrics.fpr95(inside, outside) == pytest.approx(3 / 5)
+  assert metrics.fpr95(np.arange(1.0, 22.0), outside) == pytest.approx(4 / 5)  # at 20
+  assert metrics.acceptance_limit(inside, 0.5) == 10.0
+
+
+def test_calibration_error_by_hand():
+  confidence = np.array([0.95, 0.96, 0.99, 0.3, 0.32, 1 / 3, 1.0])
+  correct = np.array([1, 1, 0, 0, 1, 0, 1], bool)
+  # Bins (14/15, 1] and (4/15, 5/15]: 4 of them, 3 of which are right, and 3 with one.
+  wanted = abs(3 - 3.9) / 7 + abs(1 - (0.62 + 1 / 3)) / 7
+  found = metrics.calibration_error(confidence, correct)
+  assert found == pytest.approx(wanted, abs=1e-12)
+  # Apart, what the bins had let cancel out counts in full.
+  one = metrics.calibration_error(np.array([0.5, 0.5]), np.array([True, False]))
+  two = metrics.calibration_error(np.array([0.4, 0.6]), np.array([True, False]))
+  assert one == 0 and two == pytest.approx(0.6)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import streams
+from ebmjax import metrics, streams
 from ebmjax.config import default, with_settings
 from ebmjax.runtime import evaluation, scan
 from ebmjax.types import Learner
@@ -211,6 +211,49 @@ def test_evaluation_counts_what_a_table_says():
   np.testing.assert_array_equal(found.confusion[0], confusion)
   np.testing.assert_allclose(found.energies[0, 0], np.arange(10) / 9, rtol=1e-6)
   np.testing.assert_allclose(found.energies[0, 6], 0)
+
+
+def test_unseen_classes_are_ranked_behind_those_seen():
+  """By lowest and free energies of the candidates, as NumPy finds them."""
+  _, _, tables, _ = parts(seeds=(0, 1))
+  rng = np.random.default_rng(1)
+  weights = rng.normal(size=(2, 784, 10)).astype(np.float32)
+  pixels = rng.integers(0, 3, (len(TEST_Y), 784), dtype=np.uint8)
+  images = scan.Images(jnp.asarray(pixels), jnp.asarray(TEST_Y))
+  learner = spy(8, 784, 10)._replace(
+    energies=lambda w, x: x.astype(jnp.float32) @ w / 10
+  )
+  evaluate = evaluation.make_evaluate(learner, "map", 4)
+  counts = {
+    task: evaluate(weights, tables, images, jnp.int32(task), jnp.arange(10) < 4)
+    for task in range(5)
+  }
+  found = evaluation.collect(counts, 5, scored={0, 1}, outside={2, 3, 4})
+  energies = (np.einsum("np,rpc->rnc", pixels, weights) / 10)[:, :, :4].astype(float)
+  seen = TEST_Y < 4
+  for run, e in enumerate(energies):
+    free = -np.log(np.exp(-e).sum(axis=1))
+    for name, ranks in (("lowest", e.min(axis=1)), ("free", free)):
+      pair = ranks[seen], ranks[~seen]
+      wanted = metrics.auroc(*pair), metrics.fpr95(*pair)
+      told = [getattr(found, f"{kind}_{name}")[run] for kind in ("auroc", "fpr95")]
+      np.testing.assert_allclose(told, wanted, atol=1e-6)
+    sure, hit = np.exp(free - e.min(axis=1)), e.argmin(axis=1) == TEST_Y
+    gap = metrics.calibration_error(sure[seen], hit[seen])
+    np.testing.assert_allclose(found.calibration_error[run], gap, atol=1e-5)
+  alone = evaluation.collect(counts, 5, scored={0, 1})
+  assert np.isnan(alone.auroc_free).all() and np.isfinite(alone.calibration_error).all()
+  untrained = evaluation.collect(counts, 5, scored=())
+  assert np.isnan(untrained.calibration_error).all()
+
+
+def test_each_image_keeps_its_digits_at_large_energies():
+  energies = 1e7 + jnp.array([[3.0, 1.0, 2.0, -50.0]])
+  candidates = jnp.array([True, True, True, False])
+  found = evaluation.each_image(energies, jnp.array([1]), candidates)
+  assert found["lowest"] == 1e7 + 1 and found["hit"]
+  wanted = np.log(1 + np.exp(-1.0) + np.exp(-2.0))
+  np.testing.assert_allclose(found["excess"], [wanted], rtol=1e-6)
 
 
 def test_unit_range_survives_equal_energies():

@@ -9,14 +9,17 @@ import pytest
 from ebmjax.errors import WorkdirError
 from ebmjax.runtime.records import Record
 from ebmjax.runtime.workdir import Workdir, write_json
-from ebmjax.types import Evaluation
+from ebmjax.types import RANKING, Evaluation
 from tests.helpers import assert_same_bits
 
 
 def make_record(step: int) -> Record:
   accuracy = np.array([[0.5, np.nan], [0.25, np.nan]])
   counts = np.arange(8, dtype=np.int32).reshape(2, 2, 2)
-  evaluation = Evaluation(accuracy, accuracy / 3, counts, counts / np.float32(3))
+  ranking = [np.array([0.1 * place, np.nan]) for place in range(5)]
+  evaluation = Evaluation(
+    accuracy, accuracy / 3, counts, counts / np.float32(3), *ranking
+  )
   return Record(step, 1, True, evaluation)
 
 
@@ -79,6 +82,19 @@ def test_evaluations_come_back_as_they_were_in_order(tmp_path: Path):
   assert [record.step for record in found] == [3, 20, 1_000_000]
   assert_same_bits(found[0].evaluation, make_record(3).evaluation)
   assert (found[0].tasks_finished, found[0].at_task_end) == (1, True)
+
+
+def test_an_older_evaluation_is_read_without_what_it_lacks(tmp_path: Path):
+  with Workdir(tmp_path) as folder:
+    folder.add_evaluation(make_record(3))
+    (path,) = (tmp_path / "evaluations").glob("*.npz")
+    with np.load(path) as file:
+      content = {name: file[name] for name in file if name not in RANKING}
+    np.savez(path, **content)
+    (record,) = folder.evaluations()
+  wanted = make_record(3).evaluation
+  assert_same_bits(record.evaluation[:4], wanted[:4])
+  np.testing.assert_array_equal(record.evaluation[4:], np.full((5, 2), np.nan))
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "text", "incomplete"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ebmjax import metrics
 from ebmjax.errors import ConfigError, DataError
 
 
@@ -49,7 +50,7 @@ def is_outside(energies: np.ndarray, known: np.ndarray, share: float) -> np.ndar
   >>> is_outside(np.array([[0.5], [0.97]]), known, 0.95).tolist()
   [False, True]
   """
-  limit = np.quantile(known.min(axis=1), share)
+  limit = metrics.acceptance_limit(known.min(axis=1), share)
   return np.asarray(energies.min(axis=1) > limit)
 
 

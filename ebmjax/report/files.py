@@ -70,12 +70,12 @@ def _write_board(folder: Path, results: Mapping[str, Any], step: int) -> None:
 
 def _metrics_csv(results: Mapping[str, Any], history: History) -> str:
   """Returns a row per seed and a column per metric; empty where there is no value."""
-  specs = [spec for spec, _ in scores.rows(results)]
-  columns = np.array([scores.values(spec, history) for spec in specs])
+  columns = scores.by_seed(results, history)
   rows = [
-    (seed, *map(_number, columns[:, run])) for run, seed in enumerate(history.seeds)
+    (seed, *(_number(column[run]) for _, column in columns))
+    for run, seed in enumerate(history.seeds)
   ]
-  return csv_text(("seed", *(spec.name for spec in specs)), rows)
+  return csv_text(("seed", *(spec.name for spec, _ in columns)), rows)
 
 
 def _accuracy_csv(history: History) -> str:

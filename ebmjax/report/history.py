@@ -52,19 +52,33 @@ def task_ends(history: History) -> dict[int, int]:
   return {int(history.tasks_finished[e]): int(e) for e in ends}
 
 
-def matrices(history: History) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the matrices of accuracy and of masked accuracy, each [R, T, T].
+def at_task_ends(history: History, name: str) -> np.ndarray:
+  """Returns [R, T, ...] of an evaluation's field [E, R, ...], NaN where there is none.
 
-  Row i is the evaluation at the end of task i + 1, NaN where there was none.
+  Entry i is of the evaluation at the end of task i + 1.
   """
-  tasks = num_tasks(history)
-  shape = (len(history.seeds), tasks, tasks)
-  accuracy, masked = np.full(shape, np.nan), np.full(shape, np.nan)
+  values, tasks = getattr(history.evaluations, name), num_tasks(history)
+  found = np.full((tasks, *values.shape[1:]), np.nan)
   for finished, position in task_ends(history).items():
     if 1 <= finished <= tasks:
-      accuracy[:, finished - 1] = history.evaluations.accuracy[position]
-      masked[:, finished - 1] = history.evaluations.masked_accuracy[position]
+      found[finished - 1] = values[position]
+  return found.swapaxes(0, 1)
+
+
+def matrices(history: History) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the matrices of accuracy and of masked accuracy, each [R, T, T]."""
+  accuracy, masked = (
+    at_task_ends(history, name) for name in ("accuracy", "masked_accuracy")
+  )
   return accuracy, masked
+
+
+def learned(history: History) -> np.ndarray:
+  """Returns [E, T] bool: which evaluations were made after the end of a task."""
+  finished = np.asarray(history.tasks_finished)[:, None]
+  task = np.arange(1, num_tasks(history) + 1)[None, :]
+  at_its_end = np.asarray(history.at_task_end)[:, None] & (finished == task)
+  return (finished >= task) & ~at_its_end
 
 
 def untrained_accuracy(history: History) -> np.ndarray:

@@ -174,13 +174,12 @@ def _matrix(history: History) -> Markup:
 
 def _seeds(results: Mapping[str, Any], history: History) -> Markup:
   """Returns every metric of every seed."""
-  specs = [spec for spec, _ in scores.rows(results)]
-  columns = [scores.values(spec, history) for spec in specs]
+  columns = scores.by_seed(results, history)
   rows = [
-    (str(seed), *(labels.decimal(column[run]) for column in columns))
+    (str(seed), *(labels.decimal(column[run]) for _, column in columns))
     for run, seed in enumerate(history.seeds)
   ]
-  header = ("seed", *(spec.label for spec in specs))
+  header = ("seed", *(spec.label for spec, _ in columns))
   return table("Every seed by itself", header, rows, "seeds")
 
 

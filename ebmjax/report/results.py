@@ -9,9 +9,10 @@ import numpy as np
 from ebmjax import metrics
 from ebmjax.errors import ConfigError
 from ebmjax.report import scores
-from ebmjax.report.history import History, matrices, untrained_accuracy
+from ebmjax.report.history import History, at_task_ends, matrices, untrained_accuracy
 from ebmjax.report.scores import DECIMALS, MetricSpec
 from ebmjax.runtime.results import SCHEMA
+from ebmjax.types import RANKING
 
 
 def summarise(
@@ -39,6 +40,7 @@ def summarise(
     "accuracy_matrix": _percent(accuracy),
     "masked_accuracy_matrix": _percent(masked),
     "untrained_masked_accuracy": _percent(untrained_accuracy(history)),
+    "by_task_end": {name: _percent(at_task_ends(history, name)) for name in RANKING},
     "predicted_label_share": _percent(share.mean(axis=0)),
     "config": config,
     "facts": facts,

@@ -13,7 +13,14 @@ import numpy as np
 from ebmjax import metrics
 from ebmjax.config.components import find_in
 from ebmjax.errors import ConfigError
-from ebmjax.report.history import History, matrices, untrained_accuracy
+from ebmjax.report.history import (
+  History,
+  at_task_ends,
+  learned,
+  matrices,
+  num_tasks,
+  untrained_accuracy,
+)
 
 DECIMALS = 6  # of a percentage: far below one test image, and free of 19.899999999
 HEADLINE = "average_accuracy"  # what runs are compared by, and the paper's number
@@ -49,6 +56,36 @@ def _task_incremental(history: History) -> np.ndarray:
 def _forward_transfer(history: History) -> np.ndarray:
   masked, untrained = matrices(history)[1], untrained_accuracy(history)
   return 100 * metrics.forward_transfer(masked, untrained)
+
+
+def _at_worst(metric: Callable[..., np.ndarray]) -> Callable[[History], Any]:
+  """Returns a function of a history that is evaluated between the ends of tasks."""
+
+  def found(history: History) -> np.ndarray | None:
+    between = ~np.asarray(history.at_task_end) & (np.asarray(history.steps) > 0)
+    if not between.any():
+      return None
+    return 100 * metric(np.asarray(history.evaluations.accuracy), learned(history))
+
+  return found
+
+
+def _rejection(name: str) -> Callable[[History], Any]:
+  """Returns a function of a history: the mean over the ends of all tasks but the last.
+
+  After the last there is no class to reject.
+  """
+
+  def found(history: History) -> np.ndarray | None:
+    if num_tasks(history) < 2:
+      return None
+    return 100 * at_task_ends(history, name)[:, :-1].mean(axis=1)
+
+  return found
+
+
+def _calibration(history: History) -> np.ndarray:
+  return 100 * at_task_ends(history, "calibration_error")[:, -1]
 
 
 METRICS = (
@@ -100,6 +137,59 @@ METRICS = (
     "points",
     _forward_transfer,
     "Mean head start on a task not yet learned, over no training at all.",
+  ),
+  MetricSpec(
+    "min_accuracy",
+    "Minimum accuracy",
+    "%",
+    _at_worst(metrics.min_accuracy),
+    "Mean over tasks but the last of the lowest accuracy since they were learned, at "
+    "every evaluation (min-ACC).",
+  ),
+  MetricSpec(
+    "worst_case_accuracy",
+    "Worst-case accuracy",
+    "%",
+    _at_worst(metrics.worst_case_accuracy),
+    "Mean over tasks of the last one's accuracy and the others' lowest (WC-ACC).",
+  ),
+  MetricSpec(
+    "auroc_lowest",
+    "AUROC, lowest energy",
+    "%",
+    _rejection("auroc_lowest"),
+    "Mean over task ends of the chance that an image of a class to come has a higher "
+    "energy than one of a class seen; its energy is the lowest of the classes seen.",
+  ),
+  MetricSpec(
+    "auroc_free",
+    "AUROC, free energy",
+    "%",
+    _rejection("auroc_free"),
+    "The same of -logsumexp(-E) over the classes seen.",
+  ),
+  MetricSpec(
+    "fpr95_lowest",
+    "FPR95, lowest energy",
+    "%",
+    _rejection("fpr95_lowest"),
+    "Mean over task ends of the share of images of classes to come that are accepted "
+    "where 95 % of those of classes seen are.",
+  ),
+  MetricSpec(
+    "fpr95_free",
+    "FPR95, free energy",
+    "%",
+    _rejection("fpr95_free"),
+    "The same of -logsumexp(-E) over the classes seen.",
+  ),
+  MetricSpec(
+    "calibration_error",
+    "Calibration error",
+    "points",
+    _calibration,
+    "Expected gap between the probability softmax(-E) of the prediction and how often "
+    "it is right, in 15 bins, after the last step.",
   ),
 )
 
@@ -153,16 +243,26 @@ def with_extra(extra: Sequence[MetricSpec]) -> tuple[MetricSpec, ...]:
 
 
 def rows(results: Mapping[str, Any]) -> list[tuple[MetricSpec, Summary | None]]:
-  """Returns each metric of stored results: the table's, then those from outside.
+  """Returns the metrics of stored results that have a value, and the first anyway."""
+  found = [(spec, results.get(spec.name)) for spec in _known(results)]
+  kept = [(spec, value if _is_summary(value) else None) for spec, value in found]
+  return [row for row in kept if row[1] or row[0].name == HEADLINE]
 
-  Results of an older version lack some; what they lack, and what is odd, is None.
-  """
+
+def by_seed(
+  results: Mapping[str, Any], history: History
+) -> list[tuple[MetricSpec, np.ndarray]]:
+  """Returns the metrics that have a value for any seed, with those values [R]."""
+  found = [(spec, values(spec, history)) for spec in _known(results)]
+  return [(spec, column) for spec, column in found if not np.isnan(column).all()]
+
+
+def _known(results: Mapping[str, Any]) -> list[MetricSpec]:
+  """Returns the table's metrics, then those from outside that results describe."""
   described = results.get("metrics")
   outside = described.items() if isinstance(described, Mapping) else ()
-  known = {spec.name for spec in METRICS}
-  stored = [_stored(*entry, results) for entry in outside if entry[0] not in known]
-  found = [(spec, results.get(spec.name)) for spec in (*METRICS, *stored)]
-  return [(spec, value if _is_summary(value) else None) for spec, value in found]
+  names = {spec.name for spec in METRICS}
+  return [*METRICS, *(_stored(*e, results) for e in outside if e[0] not in names)]
 
 
 def _stored(name: str, described: Any, results: Mapping[str, Any]) -> MetricSpec:

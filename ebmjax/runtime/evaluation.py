@@ -1,6 +1,6 @@
-"""Evaluates R learners on the whole test set, one task at a time."""
+"""Evaluates R learners on the test sets of tasks, one task at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from ebmjax import metrics
 from ebmjax.prediction import predict
 from ebmjax.runtime.scan import (
   CompilerOptions,
@@ -52,7 +53,8 @@ def make_evaluate(
   """Compiles evaluate(states, tables, images, task, candidates [C]) -> counts [R, ...].
 
   The test rows of a task go through in blocks of `block`; energies of all labels of a
-  block are one batched call. What `make_prepare` made of the states saves time.
+  block are one batched call. What `make_prepare` made of the states saves time. Besides
+  the counts there are the numbers of `each_image`, [R, M'] in the order of the rows.
   """
 
   def one(seed: Any, shared: Any) -> Counts:
@@ -60,18 +62,18 @@ def make_evaluate(
     images, task, candidates = shared
     own = tables.classes[task]
 
-    def body(total: Counts, rows: Array) -> tuple[Counts, None]:
+    def body(total: Counts, rows: Array) -> tuple[Counts, Counts]:
       valid, rows = rows >= 0, jnp.maximum(rows, 0)
       tasks = jnp.full_like(rows, task)
       x = sharding.split(permuted(images.x[rows], tables.permutation, tasks))
       y = tables.labels[tasks, images.y[rows]]
       energies = learner.energies(state, x)
       found = count(energies, y, valid, candidates=candidates, own=own)
-      return jax.tree.map(jnp.add, total, found), None
+      return jax.tree.map(jnp.add, total, found), each_image(energies, y, candidates)
 
     blocks = tables.test_rows[task].reshape(-1, block)
-    start = empty_counts(own.shape[0])
-    return lax.scan(body, start, blocks)[0]
+    total, images_found = lax.scan(body, empty_counts(own.shape[0]), blocks)
+    return total | {name: values.ravel() for name, values in images_found.items()}
 
   run = over_seeds(one, driver, sharding)
 
@@ -105,6 +107,21 @@ def count(
   }
 
 
+def each_image(energies: Array, y: Array, candidates: Array) -> Counts:
+  """Returns of each image [B] what ranks it and calibrates it.
+
+  `lowest` is the lowest energy of the candidates [C], `excess` is that less their free
+  energy -logsumexp(-E), so that exp(-excess) is the probability of the predicted label:
+  a difference that keeps its digits where energies are large. `hit` says whether the
+  prediction is y.
+  """
+  lowest = jnp.min(jnp.where(candidates[None, :], energies, jnp.inf), axis=1)
+  above = jnp.where(candidates[None, :], energies - lowest[:, None], jnp.inf)
+  excess = jnp.log(jnp.sum(jnp.exp(-above), axis=1))
+  hit = predict(energies, candidates) == y
+  return {"lowest": lowest, "excess": excess, "hit": hit}
+
+
 def empty_counts(num_classes: int) -> Counts:
   """Returns counts of no image at all."""
   square = (num_classes, num_classes)
@@ -127,11 +144,15 @@ def unit_range(energies: Array) -> Array:
 
 
 def collect(
-  per_task: dict[int, Counts], num_tasks: int, scored: set[int]
+  per_task: dict[int, Counts],
+  num_tasks: int,
+  scored: Collection[int],
+  outside: Collection[int] = (),
 ) -> Evaluation:
   """Returns the evaluation made of counts of tasks; only `scored` tasks are seen.
 
-  The others, asked ahead of their training, have a task-incremental accuracy alone.
+  The others, asked ahead of their training, have a task-incremental accuracy alone;
+  those `outside` are what the seen ones are to be told from.
   """
   host = {task: jax.device_get(counts) for task, counts in per_task.items()}
   first = next(iter(host.values()))
@@ -147,6 +168,36 @@ def collect(
       confusion += counts["confusion"]
       energy_sum += counts["energy_sum"]
   images = np.maximum(confusion.sum(axis=2, keepdims=True), 1)
+  ranked = [_ranked(host, run, scored, outside) for run in range(runs)]
   return Evaluation(
-    accuracy, masked, confusion, (energy_sum / images).astype(np.float32)
+    accuracy,
+    masked,
+    confusion,
+    (energy_sum / images).astype(np.float32),
+    *np.array(ranked, np.float64).T,
   )
+
+
+def _ranked(
+  host: Mapping[int, Any], run: int, scored: Collection[int], outside: Collection[int]
+) -> list[float]:
+  """Returns a run's AUROC and FPR95, by lowest and by free energy, and calibration."""
+
+  def of_images(name: str, tasks: Collection[int]) -> np.ndarray:
+    """Returns a number of each image [N] of tasks; padding stands behind the images."""
+    parts = [host[task][name][run, : host[task]["images"][run]] for task in tasks]
+    return np.concatenate(parts).astype(np.float64)
+
+  def energies(tasks: Collection[int]) -> tuple[np.ndarray, np.ndarray]:
+    lowest = of_images("lowest", tasks)
+    return lowest, lowest - of_images("excess", tasks)
+
+  if not scored:
+    return [np.nan] * 5
+  sure, hit = np.exp(-of_images("excess", scored)), of_images("hit", scored)
+  calibration = metrics.calibration_error(sure, hit)
+  if not outside:
+    return [*[np.nan] * 4, calibration]
+  pairs = list(zip(energies(scored), energies(outside), strict=True))
+  found = [rule(*pair) for rule in (metrics.auroc, metrics.fpr95) for pair in pairs]
+  return [*found, calibration]

@@ -45,13 +45,21 @@ def evaluated_ends(config: Any, steps: int) -> list[Milestone]:
   return [milestone for milestone in plan if milestone.ends_task and milestone.evaluate]
 
 
-def tasks_to_evaluate(milestone: Milestone, num_tasks: int, hides_task: bool) -> range:
-  """Returns the tasks to evaluate at a milestone.
+def tasks_to_evaluate(milestone: Milestone, num_tasks: int, stream: Any) -> range:
+  """Returns the tasks to evaluate at a milestone, of the configuration's `stream`.
 
   All of them before training and at the end, and without boundaries, where every class
-  is a candidate throughout. Otherwise the tasks so far and the next one, whose
+  is a candidate throughout; and where a task ends before tasks of new classes, which
+  are to be told from those seen. Otherwise the tasks so far and the next one, whose
   task-incremental accuracy is the forward transfer.
   """
-  if hides_task or milestone.task < 0:
+  aware = stream.setting == "boundary_aware"
+  if not aware or milestone.task < 0 or meets_new_classes(milestone, stream):
     return range(num_tasks)
   return range(min(milestone.task + 2, num_tasks))
+
+
+def meets_new_classes(milestone: Milestone, stream: Any) -> bool:
+  """Returns whether a task ends here and those after it have classes of their own."""
+  classes_known = stream.setting == "boundary_aware" and stream.scenario == "class"
+  return milestone.ends_task and classes_known

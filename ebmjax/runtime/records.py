@@ -11,7 +11,7 @@ import numpy as np
 
 from ebmjax.errors import WorkdirError
 from ebmjax.runtime import atomic
-from ebmjax.types import Evaluation
+from ebmjax.types import RANKING, Evaluation
 
 
 class Record(NamedTuple):
@@ -36,11 +36,15 @@ def write(path: Path, record: Record) -> None:
 
 
 def read(path: Path) -> Record:
-  """Reads the record that `write` wrote."""
+  """Reads the record that `write` wrote; NaN for what an older version left out."""
   try:
     # Opened here, because np.load leaves a damaged file open.
     with path.open("rb") as content, np.load(content) as file:
-      evaluation = Evaluation(*(file[name] for name in Evaluation._fields))
+      unknown = np.full(file["accuracy"].shape[:1], np.nan)
+      lacks = set(RANKING) - set(file.files)
+      evaluation = Evaluation(
+        *(unknown if name in lacks else file[name] for name in Evaluation._fields)
+      )
       return Record(
         int(path.stem),
         int(file["tasks_finished"]),

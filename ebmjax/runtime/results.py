@@ -1,7 +1,7 @@
 """The schema of results.json: what a reader may rely on, in files of any version.
 
 Version 2 brought `schema` and `metrics`, the description of each metric. A file of
-version 1 has neither; a reader shows a dash for a metric that a file lacks.
+version 1 has neither; a reader leaves out a metric that a file lacks.
 """
 
 import math

@@ -19,7 +19,7 @@ from ebmjax.config.constraints import (
 from ebmjax.methods import optimisers
 from ebmjax.networks.normalisation import Preparation
 from ebmjax.runtime import divergence, evaluation, feeding, scan
-from ebmjax.runtime.plan import Milestone, tasks_to_evaluate
+from ebmjax.runtime.plan import Milestone, meets_new_classes, tasks_to_evaluate
 from ebmjax.runtime.sharding import SeedSharding, make_sharding
 from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import Dataset, Evaluation, Learner, Problem, PyTree, num_params
@@ -265,13 +265,15 @@ class Trainer:
     """Evaluates all seeds on the test sets of the tasks that a milestone asks for."""
     spec = self._spec
     num_tasks = spec.stream.labels.shape[1]
-    asked = tasks_to_evaluate(milestone, num_tasks, self._hides_task)
+    asked = tasks_to_evaluate(milestone, num_tasks, spec.config.stream)
     horizon = num_tasks - 1 if self._hides_task else milestone.task
     prepared = self._prepare(self.states)
     counts = {task: self._count(prepared, task, horizon) for task in asked}
     divergence.check_energies(spec.config, spec.seeds, counts.values(), milestone.step)
     scored = {task for task in asked if milestone.step > 0 and task <= horizon}
-    return evaluation.collect(counts, num_tasks, scored)
+    new = meets_new_classes(milestone, spec.config.stream)
+    outside = {task for task in asked if new and task > horizon}
+    return evaluation.collect(counts, num_tasks, scored, outside)
 
   def _count(self, prepared: PyTree, task: int, horizon: int) -> evaluation.Counts:
     """Returns the counts of a task's test images, of all seeds."""

@@ -42,7 +42,12 @@ def make_history(
     confusion[e, :, :seen, :seen] = late + 60 * np.eye(seen, dtype=int)
   energies = 0.4 + 0.4 * rng.random((count, runs, classes, classes))
   energies *= 1 - 0.9 * np.eye(classes)
-  evaluations = Evaluation(accuracy, masked, confusion, energies.astype(np.float32))
+  rejects = at_end & (finished < tasks)
+  ranking = np.where(rejects[:, None], 0.2 + 0.6 * rng.random((5, count, runs)), np.nan)
+  ranking[4, 1:] = 0.3 * rng.random((count - 1, runs))  # calibration, always defined
+  evaluations = Evaluation(
+    accuracy, masked, confusion, energies.astype(np.float32), *ranking
+  )
   named = names or tuple(str(c) for c in range(classes))
   steps = position * (1000 // per_task)
   return History(steps, finished, at_end, evaluations, named, tuple(range(runs)))

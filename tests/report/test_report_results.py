@@ -32,8 +32,15 @@ def history() -> History:
   ]
   confusion = np.zeros((5, 2, 3, 3), np.int32)
   confusion[-1] = [[[1, 1, 0], [0, 0, 2], [0, 0, 4]], [[8, 0, 0]] + [[0, 0, 0]] * 2]
+  ranking = np.full((5, 5, 2), NAN)
+  ranking[:4, 2] = [[0.9, 0.7], [0.8, 0.6], [0.2, 0.4], [0.3, 0.5]]
+  ranking[4, 1:] = [[0.5, 0.5], [0.02, 0.04], [0.5, 0.5], [0.1, 0.2]]
   evaluations = Evaluation(
-    np.array(accuracy), np.array(masked), confusion, np.zeros((5, 2, 3, 3), np.float32)
+    np.array(accuracy),
+    np.array(masked),
+    confusion,
+    np.zeros((5, 2, 3, 3), np.float32),
+    *ranking,
   )
   return History(
     steps=np.array([0, 5, 10, 15, 20]),
@@ -58,6 +65,14 @@ def test_numbers_of_a_run(history, make_config):
     ("backward_transfer", -55.0, 5.0, [-50.0, -60.0]),
     # 0.55 - 0.45 and 0.60 - 0.55, from the untrained evaluation, not the middle one
     ("forward_transfer", 7.5, 2.5, [10.0, 5.0]),
+    # the first task's lowest since its end, 0.33 and 0.20; then 1.0 and 0.8 beside it
+    ("min_accuracy", 26.5, 6.5, [33.0, 20.0]),
+    ("worst_case_accuracy", 58.25, 8.25, [66.5, 50.0]),
+    ("auroc_lowest", 80.0, 10.0, [90.0, 70.0]),
+    ("auroc_free", 70.0, 10.0, [80.0, 60.0]),
+    ("fpr95_lowest", 30.0, 10.0, [20.0, 40.0]),
+    ("fpr95_free", 40.0, 10.0, [30.0, 50.0]),
+    ("calibration_error", 15.0, 5.0, [10.0, 20.0]),
   ):
     wanted = {"mean": mean, "sem": sem, "n": 2, "per_seed": per_seed}
     assert results[name] == wanted, name
@@ -67,6 +82,8 @@ def test_numbers_of_a_run(history, make_config):
     [[90.0, None], [40.0, 100.0]],
     [[80.0, None], [20.0, 80.0]],
   ]
+  assert results["by_task_end"]["auroc_lowest"] == [[90.0, None], [70.0, None]]
+  assert results["by_task_end"]["calibration_error"] == [[2.0, 10.0], [4.0, 20.0]]
   assert results["masked_accuracy_matrix"][0] == [[95.0, 55.0], [90.0, 100.0]]
   assert results["untrained_masked_accuracy"] == [[50.0, 45.0], [50.0, 55.0]]
   # run 0: 1, 1, 6 of 8; run 1: 8, 0, 0 of 8
@@ -84,7 +101,7 @@ def test_evaluation_at_the_end_alone_gives_null(history, make_config):
   )
   results = summarise(end, make_config(setting="boundary_free"), {})
   assert results["average_accuracy"]["mean"] == 60.0
-  for name in ("forgetting", "backward_transfer", "forward_transfer"):
+  for name in ("forgetting", "backward_transfer", "forward_transfer", "min_accuracy"):
     assert results[name] is None
   assert results["accuracy_matrix"][0] == [[None, None], [40.0, 100.0]]
   assert results["untrained_masked_accuracy"] == [[None, None], [None, None]]

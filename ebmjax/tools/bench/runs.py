@@ -131,12 +131,12 @@ def _amounts(config: ConfigDict, dataset: Dataset) -> Amounts:
     [streams.build(config.stream, dataset.train_y, dataset.test_y, seed=config.seed)]
   )
   stops = make_plan(config, streams.task_ends(stream))
-  tasks, free = stream.labels.shape[1], config.stream.setting != "boundary_aware"
+  tasks, shown = stream.labels.shape[1], config.stream
   steps = np.diff([0, *(stop.step for stop in stops)])
   return Amounts(
     steps=stops[-1].step,
     chunks=int(np.ceil(steps / config.runner.chunk).sum()),
-    evaluated=sum(len(tasks_to_evaluate(s, tasks, free)) for s in stops if s.evaluate),
+    evaluated=sum(len(tasks_to_evaluate(s, tasks, shown)) for s in stops if s.evaluate),
     saved=sum(stop.step > 0 for stop in stops),
   )
 
