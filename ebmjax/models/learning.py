@@ -12,13 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import methods
 from ebmjax.errors import ConfigError, DivergenceError
 from ebmjax.models.form import InputForm
 from ebmjax.models.model import Compiled, compiler_options, power_of_two
 from ebmjax.networks.growth import grow
 from ebmjax.runtime import scan
-from ebmjax.runtime.trainer import batch_view, make_problem
+from ebmjax.runtime.trainer import batch_view, make_learner, make_problem
 from ebmjax.types import Learner, Problem, PyTree
 
 _STEPS = 32  # of one compiled call, where a call brings that many batches
@@ -43,7 +42,7 @@ class OnlineLearner:
   def _compile(self) -> None:
     config, options = self.config, compiler_options(self.config)
     self.problem = _make_problem(config, self._form, self.classes.shape, self._key)
-    self.learner = _make_learner(config, self.problem)
+    self.learner = make_learner(config, self.problem)
     self.compiled = Compiled(self.learner, options)
     view = batch_view(config)
     self._train = scan.make_train(self.learner, view, "map", options=options)
@@ -166,11 +165,6 @@ def _make_problem(
   row = jax.ShapeDtypeStruct(blank.shape[1:], blank.dtype)
   keys = jax.vmap(scan.init_key)(key)
   return make_problem(config, row, np.ones(shape, bool), keys, form.prepare)
-
-
-def _make_learner(config: ConfigDict, problem: Problem) -> Learner:
-  settings = dict(config.method)
-  return methods.make(settings.pop("name"), problem, **settings)
 
 
 def _images(x: Any, y: Any) -> scan.Images:

@@ -15,7 +15,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import streams
-from ebmjax.runtime import distributed, failures, memory, scan
+from ebmjax.runtime import budget, distributed, failures, memory, scan
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.plan import Milestone, make_plan
 from ebmjax.runtime.progress import Progress
@@ -94,6 +94,7 @@ def train_and_evaluate(
           board.flush()
           checkpoints.save(step, trainer.saved(), watch.spent())
   facts = facts | describe_parts(spec) | memory.describe(spec) | watch.summary()
+  facts |= {"budget": budget.measure(spec)}
   return Outcome(spec.seeds, spec.class_names, facts)
 
 

@@ -22,7 +22,7 @@ from ebmjax.runtime import divergence, evaluation, feeding, scan
 from ebmjax.runtime.plan import Milestone, meets_new_classes, tasks_to_evaluate
 from ebmjax.runtime.sharding import SeedSharding, make_sharding
 from ebmjax.streams.augmentation import AUGMENTATIONS
-from ebmjax.types import Dataset, Evaluation, Learner, Problem, PyTree, num_params
+from ebmjax.types import Dataset, Evaluation, Learner, Network, Problem, PyTree, num_params
 
 _log = logging.getLogger("ebmjax")
 
@@ -36,6 +36,7 @@ class RunSpec(NamedTuple):
   tables: scan.SeedTables
   train_images: scan.Images
   test_images: scan.Images
+  network: Network
   learner: Learner
   driver: str
   sharding: SeedSharding
@@ -72,6 +73,9 @@ def make_run_spec(config: ConfigDict, dataset: Dataset, driver: str) -> RunSpec:
     (scan.Images(train_x, dataset.train_y), scan.Images(test_x, dataset.test_y)),
     *(config, sharding),
   )
+  row = jax.ShapeDtypeStruct(train_x.shape[1:], train_x.dtype)
+  keys = jax.vmap(scan.init_key)(tables.key)
+  problem = make_problem(config, row, tasks.classes, keys, prepare)
   return RunSpec(
     config=config,
     seeds=seeds,
@@ -79,13 +83,8 @@ def make_run_spec(config: ConfigDict, dataset: Dataset, driver: str) -> RunSpec:
     tables=tables,
     train_images=train_images,
     test_images=test_images,
-    learner=make_learner(
-      config,
-      jax.ShapeDtypeStruct(train_x.shape[1:], train_x.dtype),
-      tasks.classes,
-      jax.vmap(scan.init_key)(tables.key),
-      prepare,
-    ),
+    network=problem.network,
+    learner=make_learner(config, problem),
     driver=driver,
     sharding=sharding,
     options=networks.find(config.network.name).compiler_options(config.network),
@@ -93,16 +92,9 @@ def make_run_spec(config: ConfigDict, dataset: Dataset, driver: str) -> RunSpec:
   )
 
 
-def make_learner(
-  config: ConfigDict,
-  row: jax.ShapeDtypeStruct,
-  classes: np.ndarray,
-  keys: Array,
-  prepare: Preparation | None = None,
-) -> Learner:
-  """Builds the learner that the configuration names; see `make_problem`."""
+def make_learner(config: ConfigDict, problem: Problem) -> Learner:
+  """Builds the method that the configuration names over a problem."""
   settings = dict(config.method)
-  problem = make_problem(config, row, classes, keys, prepare)
   return methods.make(settings.pop("name"), problem, **settings)
 
 
@@ -308,6 +300,7 @@ class Trainer:
 def describe_parts(spec: RunSpec) -> dict[str, Any]:
   """Returns the sizes that every output of a run states."""
   state = jax.eval_shape(spec.learner.init, spec.tables.key[0])
-  count = num_params(getattr(state, "params", None))
+  solver = getattr(state, "solver", state)  # beside a generator
+  count = num_params(getattr(solver, "params", None))
   steps = int(spec.stream.rows.shape[1])
   return {"parameters": count, "steps": steps, "placement": spec.sharding.describe()}
