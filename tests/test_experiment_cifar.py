@@ -14,7 +14,7 @@ from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, trunk_file
 from ebmjax.report import plots
-from ebmjax.runtime.trainer import make_learner
+from ebmjax.runtime.trainer import make_learner, make_problem
 from ebmjax.tools import export
 from ebmjax.types import TaskView
 from tests.helpers import ROOT, make_config, read_results
@@ -106,7 +106,8 @@ def test_a_generator_of_colours_starts_as_the_network_s_trunk(data_dir):
   config.network.pretrained = str(data_dir / "trunk.npz")
   row = jax.ShapeDtypeStruct((32, 32, 3), jnp.uint8)
   classes = np.eye(2, 4, dtype=bool)
-  learner = make_learner(resolve(config), row, classes, jax.random.key(0)[None])
+  problem = make_problem(resolve(config), row, classes, jax.random.key(0)[None])
+  learner = make_learner(resolve(config), problem)
   state = jax.jit(learner.init)(jax.random.key(0))
   weights = load_trunk(data_dir / "trunk.npz")
   chex.assert_trees_all_equal(state.generator["params"]["trunk"], weights["params"])
@@ -119,7 +120,8 @@ def test_what_is_replayed_has_edges_like_what_is_new():
   config = resolve(loading.load(f"{CIFAR10}:er,sbc"))
   row = jax.ShapeDtypeStruct((32, 32, 3), jnp.uint8)
   classes = np.arange(10)[None, :] // 2 == np.arange(5)[:, None]
-  learner = make_learner(config, row, classes, jax.random.key(0)[None])
+  problem = make_problem(config, row, classes, jax.random.key(0)[None])
+  learner = make_learner(config, problem)
   view = TaskView(
     x=jnp.full((1000, 32, 32, 3), 255, jnp.uint8),
     y=jnp.arange(1000) % 2,

@@ -18,7 +18,7 @@ from ebmjax.models.model import Compiled, compiler_options, power_of_two
 from ebmjax.networks.growth import grow
 from ebmjax.runtime import scan
 from ebmjax.runtime.trainer import batch_view, make_learner, make_problem
-from ebmjax.types import Learner, Problem, PyTree
+from ebmjax.types import Problem, PyTree
 
 _STEPS = 32  # of one compiled call, where a call brings that many batches
 

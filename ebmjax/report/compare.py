@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ebmjax.report import labels, paper_comparison, scores, significance
+from ebmjax.report import budget, labels, paper_comparison, scores, significance
 from ebmjax.report.differences import differing_keys
 from ebmjax.report.stored import StoredRun
 from ebmjax.runtime.workdir import WEIGHTS
@@ -48,6 +48,7 @@ def _row(name: str, run: StoredRun, differing: Mapping[str, Any]) -> dict[str, A
     "seeds": results["seeds"],
     "n": len(results["seeds"]),
     "metrics": {spec.name: found for spec, found in scores.rows(results)},
+    "budget": results.get("budget"),
     "paper": paper_comparison.figure(results),
     "departures": paper_comparison.remarks(results),
     "data_full": results["facts"].get("data_full"),
@@ -124,18 +125,27 @@ def names(runs: Sequence[StoredRun]) -> list[str]:
   ]
 
 
-def metric_rows(runs: Sequence[StoredRun]) -> list[tuple[str, str, list[str]]]:
-  """Returns label, definition and each run's "mean ± SEM" of every metric."""
+def measured(
+  runs: Sequence[StoredRun], made: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, str, list[str]]]:
+  """Returns label, definition and each run's cell: metrics, the paper's, the budget."""
   found = [scores.rows(run.results) for run in runs]
   specs = {spec.name: spec for run in reversed(found) for spec, _ in run}
   summaries = [{spec.name: summary for spec, summary in run} for run in found]
-  return [
+  rows = [
     (spec.label, spec.definition, [labels.score(run.get(name)) for run in summaries])
     for name, spec in specs.items()
   ]
+  rows.insert(1, ("Paper (%)", "", list(map(_paper_cell, made))))
+  budgets = [budget.rows(run.results) for run in runs]
+  return rows + [
+    (cost.title, cost.definition, [run.get(cost, labels.DASH) for run in budgets])
+    for cost in budget.COSTS
+    if any(cost in run for run in budgets)
+  ]
 
 
-def paper_cell(row: Mapping[str, Any]) -> str:
+def _paper_cell(row: Mapping[str, Any]) -> str:
   """Returns the paper's number; a star marks one of another configuration."""
   return labels.cited(row["paper"]) + (f"{labels.SPACE}*" if row["departures"] else "")
 

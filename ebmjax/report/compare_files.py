@@ -19,8 +19,7 @@ def text(
   """Returns the comparison as plain text."""
   which = [_COLUMNS, *(described(row) for row in made)]
   measured = [("", *(row["name"] for row in made))]
-  measured += [(label, *found) for label, _, found in compare.metric_rows(runs)]
-  measured.insert(2, ("Paper (%)", *map(compare.paper_cell, made)))
+  measured += [(label, *found) for label, _, found in compare.measured(runs, made)]
   said = [sentence(row, made[0]["name"]) for row in made[1:]]
   said += [HOLM] if compare.several_tests(made) else []
   said += [found] if (found := compare.starred(made)) else []

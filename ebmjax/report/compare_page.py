@@ -6,14 +6,19 @@ from typing import Any
 from ebmjax.report import compare, compare_files, compare_plots, labels, plots
 from ebmjax.report.history import matrices
 from ebmjax.report.labels import DASH
-from ebmjax.report.markup import Markup, document, element, table
+from ebmjax.report.markup import (
+  Markup,
+  document,
+  element,
+  folded,
+  section,
+  table,
+)
 from ebmjax.report.page import (
   MAX_TABLE,
   banner,
   explained,
-  folded,
   over_seeds,
-  section,
   style,
 )
 from ebmjax.report.stored import StoredRun
@@ -55,11 +60,10 @@ def _results(
   runs: Sequence[StoredRun], rows: Sequence[Mapping[str, Any]]
 ) -> list[Markup]:
   """Returns a row per metric and a column per run, and the paper's number."""
-  made: list[tuple[Any, ...]] = [
+  made = [
     (explained(label, definition), *found)
-    for label, definition, found in compare.metric_rows(runs)
+    for label, definition, found in compare.measured(runs, rows)
   ]
-  made.insert(1, ("Paper (%)", *map(compare.paper_cell, rows)))
   header = ("", *(f"{row['name']} (n = {row['n']})" for row in rows))
   star = compare.starred(rows)
   caption = "At the end, mean ± standard error over n seeds"

@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from ebmjax import config as configuration
 from ebmjax.report import labels
-from ebmjax.report.markup import Markup, element, table
+from ebmjax.report.markup import Markup, element, folded, section, table
 from ebmjax.runtime import memory
 
 # The keys that identify a run at a glance, in this order, changed or not.
@@ -33,9 +33,9 @@ def sections(results: Mapping[str, Any]) -> list[Markup]:
   """Returns how to run it again, the configuration, and what it ran on."""
   facts = results["facts"]
   return [
-    element("section", element("h2", "Run it again"), *_command(facts.get("command"))),
-    element("section", element("h2", "Configuration"), *_config(results["config"])),
-    element("section", element("h2", "Machine and time"), *_machine(facts)),
+    section("Run it again", *_command(facts.get("command"))),
+    section("Configuration", *_config(results["config"])),
+    section("Machine and time", *_machine(facts)),
   ]
 
 
@@ -64,8 +64,7 @@ def _config(config: Mapping[str, Any]) -> list[Markup]:
   content = [table(caption, header, rows(first), "keys")]
   if rest:
     others = table("Keys left at their default", header, rows(rest), "keys")
-    title = element("summary", f"The other {len(rest)} keys")
-    content.append(element("details", title, others))
+    content.append(folded(f"The other {len(rest)} keys", others))
   return content
 
 

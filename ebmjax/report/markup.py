@@ -60,6 +60,16 @@ def table(
   )
 
 
+def section(title: str, *content: Any) -> Markup:
+  """Returns a part of a page under its heading."""
+  return element("section", element("h2", title), *content)
+
+
+def folded(title: str, *content: Any) -> Markup:
+  """Returns content that a click on its title shows."""
+  return element("details", element("summary", title), *content)
+
+
 def figure(title: str, picture: Markup, caption: str, key: Markup | None = None) -> Any:
   """Returns a picture with its title, its key and what is seen in it."""
   parts = [element("h3", title)] + ([key] if key else []) + [picture]

@@ -7,17 +7,25 @@ from typing import Any
 import numpy as np
 
 from ebmjax import metrics
+from ebmjax.report import budget, labels, paper_comparison, plots, scores
 from ebmjax.report import facts as provenance
-from ebmjax.report import labels, paper_comparison, plots, scores
-from ebmjax.report.history import History, matrices
+from ebmjax.report.history import History, at_task_ends, matrices, num_tasks
 from ebmjax.report.labels import DASH, SPACE
-from ebmjax.report.markup import Markup, document, element, join, table
+from ebmjax.report.markup import Markup, document, element, folded, join, section, table
 from ebmjax.report.plots import Chart
 from ebmjax.report.table import low_value_note
+from ebmjax.types import RANKING
 
 NAME = "report.html"
 MAX_TABLE = 12  # tasks that are shown one by one; more are folded away
 _OVER_TRAINING = ("accuracy_per_task", "loss")
+_REJECTION = (
+  "A high energy refuses an image. Test images of the classes seen so far are set "
+  "against those of classes still to come, which no training has shown. AUROC is 100 % "
+  "where every unseen image has the higher energy and 50 % by chance; FPR95 is the "
+  "share of unseen images accepted where 95 % of the others are. The energy is the "
+  "lowest of the classes seen, or their free energy -logsumexp(-E)."
+)
 _FOOTER = (
   "± is one standard error of the mean over seeds. The paper is Li, Du, van de Ven and "
   "Mordatch, Energy-Based Models for Continual Learning, CoLLAs 2022. The numbers of "
@@ -46,6 +54,7 @@ def render(
     _figures("Over training", [drawn[n] for n in drawn if n in _OVER_TRAINING]),
     _figures("Tasks and classes", [drawn[n] for n in drawn if n not in _OVER_TRAINING]),
     section("Each task", _tasks(history), _matrix(history)),
+    _rejection(history),
     section("Each seed", _seeds(results, history)),
     *paper_comparison.sections(results),
     *provenance.sections(results),
@@ -58,24 +67,14 @@ def style() -> str:
   return resources.files("ebmjax.report").joinpath("style.css").read_text("utf-8")
 
 
-def section(title: str, *content: Any) -> Markup:
-  """Returns a part of a page under its heading."""
-  return element("section", element("h2", title), *content)
-
-
 def banner(text: str) -> Markup:
   """Returns a warning that cannot be overlooked."""
   return element("p", element("strong", "Note. "), text, class_="banner", role="note")
 
 
-def folded(title: str, *content: Any) -> Markup:
-  """Returns content that a click on its title shows."""
-  return element("details", element("summary", title), *content)
-
-
 def explained(label: str, meaning: str) -> Markup:
-  """Returns a label with its meaning in small letters below it."""
-  return join([label, element("small", meaning)])
+  """Returns a label with its meaning, if it needs one, in small letters below it."""
+  return join([label, element("small", meaning) if meaning else ""])
 
 
 def _figures(title: str, figures: Sequence[Markup]) -> Markup:
@@ -131,8 +130,18 @@ def _results(results: Mapping[str, Any], history: History) -> Markup:
   return section(
     "Result",
     table(caption, header, rows, "scores"),
+    *_budget(results),
     element("p", element("strong", "Data: "), source, "."),
   )
+
+
+def _budget(results: Mapping[str, Any]) -> list[Markup]:
+  """Returns what the run cost; nothing where it is not known."""
+  rows = [
+    (explained(cost.title, cost.definition), text)
+    for cost, text in budget.rows(results).items()
+  ]
+  return [table("Budget of a seed", ("", ""), rows, "scores plain")] if rows else []
 
 
 def _cited(results: Mapping[str, Any]) -> str:
@@ -158,6 +167,25 @@ def _tasks(history: History) -> Markup:
   caption = f"{scored} accuracy of each task (%), mean over seeds"
   made = table(caption, header, rows)
   return made if len(rows) <= MAX_TABLE else folded(f"All {len(rows)} tasks", made)
+
+
+def _rejection(history: History) -> Markup:
+  """Returns how well energies refuse the classes to come; nothing where none do."""
+  columns = {name: 100 * at_task_ends(history, name) for name in RANKING}  # [R, T]
+  if np.isnan(columns["auroc_lowest"]).all():
+    return Markup()
+  rows = [
+    (str(end + 1), *(over_seeds(column[:, end]) for column in columns.values()))
+    for end in range(num_tasks(history))
+  ]
+  titles = {spec.name: spec.label for spec in scores.METRICS}
+  header = ("after task", *(titles[name] for name in columns))
+  made = table("At the end of each task, mean over seeds", header, rows, "seeds")
+  return section(
+    "Energy as rejection",
+    element("p", _REJECTION),
+    made if len(rows) <= MAX_TABLE else folded(f"All {len(rows)} task ends", made),
+  )
 
 
 def _matrix(history: History) -> Markup:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ebmjax.report.labels import listed, shown
-from ebmjax.report.markup import Markup, element, table
+from ebmjax.report.markup import Markup, element, section, table
 
 Departure = tuple[str, Any, Any]  # a key, the run's value and the command's
 
@@ -61,7 +61,7 @@ def sections(results: Mapping[str, Any]) -> list[Markup]:
   if paper["reason"]:
     text = f"No run of ours can be set against it: {paper['reason']}."
     content.append(element("p", text))
-  return [element("section", element("h2", "The paper's figure"), *content)]
+  return [section("The paper's figure", *content)]
 
 
 def _departures(found: Sequence[Departure]) -> Markup:

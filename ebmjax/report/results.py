@@ -25,8 +25,11 @@ def summarise(
   """Returns the results of a run: percentages, None wherever a number is undefined.
 
   Each metric stands under its name; "metrics" says what they are. `facts` (source of
-  the data, versions, times, commit) and `paper` stand in it as they are.
+  the data, versions, times, commit) and `paper` stand in it as they are, but for the
+  budget among the facts, which is a part of its own.
   """
+  facts = dict(facts)
+  budget = facts.pop("budget", None)
   accuracy, masked = matrices(history)
   share = metrics.predicted_label_share(history.evaluations.confusion[-1])
   measured = scores.summaries(history, extra)
@@ -42,6 +45,7 @@ def summarise(
     "untrained_masked_accuracy": _percent(untrained_accuracy(history)),
     "by_task_end": {name: _percent(at_task_ends(history, name)) for name in RANKING},
     "predicted_label_share": _percent(share.mean(axis=0)),
+    "budget": budget,
     "config": config,
     "facts": facts,
   }

@@ -4,9 +4,11 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ebmjax import methods
 from ebmjax.errors import ConfigError
-from ebmjax.report import labels, paper_comparison, scores
+from ebmjax.report import budget, labels, paper_comparison, scores
 from ebmjax.report.history import evaluated_on
 
 WIDTH = 96
@@ -24,7 +26,8 @@ SCORED_ON = {
 
 def closing_table(results: Mapping[str, Any]) -> str:
   """Returns what was run and what came out, in lines of at most `WIDTH` columns."""
-  blocks = [_heading(results), _tasks(results), _scores(results), _remarks(results)]
+  parts = (_heading, _tasks, _scores, _budget, _remarks)
+  blocks = [part(results) for part in parts]
   rule = "-" * WIDTH
   body = f"\n{rule}\n".join("\n".join(block) for block in blocks if block)
   return f"{rule}\n{body}\n{rule}"
@@ -60,25 +63,17 @@ def _tasks(results: Mapping[str, Any]) -> list[str]:
   lines = []
   for start in range(0, len(means), TASKS_PER_LINE):
     part = means[start : start + TASKS_PER_LINE]
-    names = "".join(f"{start + i + 1:>7}" for i in range(len(part)))
+    names = "".join(f"{start + i:>7}" for i in range(1, len(part) + 1))
+    cells = "".join(f"{'-':>7}" if np.isnan(m) else f"{m:>7.2f}" for m in part)
     lines.append(f"{'Task':<{LABEL}}{names}")
-    lines.append(f"{'  accuracy at the end (%)':<{LABEL}}{''.join(map(_cell, part))}")
+    lines.append(f"{'  accuracy at the end (%)':<{LABEL}}{cells}")
   return lines
 
 
-def _final_means(results: Mapping[str, Any]) -> list[float | None]:
-  """Returns the accuracy of each task at the end, mean over seeds."""
-  last_rows = [matrix[-1] for matrix in results["accuracy_matrix"]]
-  return [_mean(column) for column in zip(*last_rows, strict=True)]
-
-
-def _mean(values: tuple[float | None, ...]) -> float | None:
-  numbers = [value for value in values if value is not None]
-  return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
-
-
-def _cell(value: float | None) -> str:
-  return f"{'-':>7}" if value is None else f"{value:>7.2f}"
+def _final_means(results: Mapping[str, Any]) -> np.ndarray:
+  """Returns [T]: the accuracy of each task at the end, mean over seeds, or NaN."""
+  last: np.ndarray = np.array(results["accuracy_matrix"], float)[:, -1]
+  return last.mean(axis=0)
 
 
 def _scores(results: Mapping[str, Any]) -> list[str]:
@@ -104,6 +99,12 @@ def _score(summary: Mapping[str, Any] | None) -> str:
   if summary is None:
     return labels.DASH
   return f"{labels.score(summary)} (n={summary['n']})"
+
+
+def _budget(results: Mapping[str, Any]) -> list[str]:
+  found = budget.rows(results).items()
+  costs = "; ".join(f"{cost.title.lower()} {text}" for cost, text in found)
+  return _entry("Budget", costs) if costs else []
 
 
 def _remarks(results: Mapping[str, Any]) -> list[str]:
@@ -136,7 +137,7 @@ def _ends_on_last_task(results: Mapping[str, Any]) -> bool:
   if not (max(figures) < LOW * only_last and average["mean"] > LOWEST * only_last):
     return False
   final = _final_means(results)
-  return final[-1] == max(mean for mean in final if mean is not None)
+  return bool(final[-1] == np.nanmax(final))
 
 
 def _replays(config: Mapping[str, Any]) -> bool:

@@ -60,34 +60,36 @@ def _is_optimiser(node: Any) -> bool:
   return isinstance(node, tuple) and type(node).__module__.startswith("optax")
 
 
-def _rows(spec: RunSpec, number: int) -> jax.ShapeDtypeStruct:
+def _rows(spec: RunSpec, number: int) -> Any:
+  """Returns the shape of so many inputs."""
   x = spec.train_images.x
   return jax.ShapeDtypeStruct((number, *x.shape[1:]), x.dtype)
 
 
 def _batch(spec: RunSpec) -> Batch:
   """Returns the shapes of a step's batch."""
-  size, classes = spec.stream.rows.shape[-1], spec.stream.classes.shape[-1]
-  y = jax.ShapeDtypeStruct((size,), jnp.int32)
-  mask = jax.ShapeDtypeStruct((classes,), bool)
-  step = jax.ShapeDtypeStruct((), jnp.int32)
-  return Batch(_rows(spec, size), y, y, mask, mask, step)
+  size, seen = spec.stream.rows.shape[-1], _mask(spec.stream.classes.shape[-1])
+  y = _integers(size)
+  return Batch(_rows(spec, size), y, y, seen, seen, _integers())
 
 
 def _finished_task(spec: RunSpec) -> TaskView:
   """Returns the shapes of a finished task."""
   images, rows = len(spec.train_images.y), spec.tables.train_rows.shape[-1]
-  pixels, classes = spec.tables.permutation.shape[-1], spec.stream.classes.shape[-1]
-
-  def integers(*shape: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape, jnp.int32)
-
   return TaskView(
     x=_rows(spec, images),
-    y=integers(images),
-    permutation=integers(pixels),
-    rows=integers(rows),
-    valid=jax.ShapeDtypeStruct((rows,), bool),
-    task=integers(),
-    seen=jax.ShapeDtypeStruct((classes,), bool),
+    y=_integers(images),
+    permutation=_integers(spec.tables.permutation.shape[-1]),
+    rows=_integers(rows),
+    valid=_mask(rows),
+    task=_integers(),
+    seen=_mask(spec.stream.classes.shape[-1]),
   )
+
+
+def _integers(*shape: int) -> Any:
+  return jax.ShapeDtypeStruct(shape, jnp.int32)
+
+
+def _mask(size: int) -> Any:
+  return jax.ShapeDtypeStruct((size,), bool)

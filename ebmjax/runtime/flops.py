@@ -15,12 +15,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-_FREE = frozenset(
-  "bitcast_convert_type broadcast_in_dim concatenate convert_element_type copy copy_p "
-  "device_put dynamic_slice dynamic_update_slice expand_dims gather iota "
-  "optimization_barrier pad reshape rev scatter select_n sharding_constraint slice "
-  "split squeeze stop_gradient transpose".split()
-)
+# What moves, chooses or converts numbers.
+_FREE = {
+  *(
+    "broadcast_in_dim",
+    "reshape",
+    "squeeze",
+    "expand_dims",
+    "transpose",
+    "rev",
+    "iota",
+  ),
+  *("slice", "dynamic_slice", "dynamic_update_slice", "gather", "scatter", "split"),
+  *("concatenate", "pad", "select_n", "copy", "copy_p", "device_put", "stop_gradient"),
+  *("convert_element_type", "bitcast_convert_type", "optimization_barrier"),
+  *("sharding_constraint", "iota"),
+}
 
 
 def count(function: Callable[..., Any], *arguments: Any, passes: int = 1) -> int:

@@ -22,7 +22,15 @@ from ebmjax.runtime import divergence, evaluation, feeding, scan
 from ebmjax.runtime.plan import Milestone, meets_new_classes, tasks_to_evaluate
 from ebmjax.runtime.sharding import SeedSharding, make_sharding
 from ebmjax.streams.augmentation import AUGMENTATIONS
-from ebmjax.types import Dataset, Evaluation, Learner, Network, Problem, PyTree, num_params
+from ebmjax.types import (
+  Dataset,
+  Evaluation,
+  Learner,
+  Network,
+  Problem,
+  PyTree,
+  num_params,
+)
 
 _log = logging.getLogger("ebmjax")
 

@@ -28,6 +28,12 @@ FACTS: dict[str, Any] = {
     "commit": "852160c8989c",
   },
   "parameters": 318401,
+  "budget": {
+    "parameters": 318401,
+    "training_flops": 1_691_053_790_000,
+    "bytes_kept": 0,
+    "inference_flops": 636894,
+  },
   "steps": 10000,
   "steps_per_second": 284.2754,
   "seconds": {"training": 4.23, "evaluating": 72.0},

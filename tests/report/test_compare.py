@@ -80,6 +80,9 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
   assert "(paired t-test, 3 seeds)." in printed
   assert f"one less ebm: {means[2] - means[0]:+.2f} points (one seed: no te" in printed
   assert "holm" not in printed  # there is one p-value
+  cells = [line.split() for line in printed.splitlines()]
+  assert ["Training", *["1.69", "TFLOP"] * 3] in cells
+  assert any(line[:4] == ["AUROC,", "free", "energy", "(%)"] for line in cells)
   assert "Not like for like" not in printed
   widths = {len(line) for line in printed.splitlines() if line.startswith("---")}
   assert len(widths) == 1
@@ -90,6 +93,7 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
   assert float(rows[1]["metrics.average_accuracy.mean"]) == means[1]
   assert float(rows[1]["difference.mean"]) == pytest.approx(means[1] - means[0])
   assert float(rows[1]["difference.p"]) == content["runs"][1]["difference"]["p"]
+  assert [row["budget.training_flops"] for row in rows] == ["1691053790000"] * 3
   assert rows[0]["difference.p"] == rows[2]["difference.p"] == ""
   reader = Reader(out.read_text("utf-8"))
   assert reader.faults == []

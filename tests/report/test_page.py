@@ -9,6 +9,7 @@ import pytest
 from ebmjax import config as configuration
 from ebmjax.paper.commands import with_figure
 from ebmjax.report import files, page, plots, plotting, read, summarise
+from ebmjax.report.labels import DASH
 from ebmjax.tools.report import main
 from tests.report.pages import FACTS, Reader, losses, luminance, store
 
@@ -56,6 +57,9 @@ def test_a_page_says_what_was_run_and_what_came_out(make_history):
     "318,401",
     "6 min 4 s",
     "jax 0.10.2",
+    "Energies of all labels, an image. 637 kFLOP",
+    "1.69 TFLOP",
+    "0 B",
     "network.hidden 77 400",
     "negatives one_of_task auto",
   ):
@@ -66,6 +70,21 @@ def test_a_page_says_what_was_run_and_what_came_out(make_history):
     assert f"{entry:.1f}" in reader.text
   assert "did not use the full data set" not in reader.text
   assert reader.tags["figure"] == reader.tags["svg"] == 6
+
+
+def test_energies_as_rejection_by_task_end(make_history, no_plots):
+  history = make_history(tasks=3, runs=2)
+  reader = Reader(render(history))
+  auroc = 100 * history.evaluations.auroc_lowest[4]  # the end of the second task
+  mean, sem = auroc.mean(), auroc.std(ddof=1) / 2**0.5
+  gaps = 100 * history.evaluations.calibration_error[6]
+  assert "Energy as rejection" in reader.text
+  assert f" 2 {mean:.2f} ± {sem:.2f} " in reader.text
+  none = f"{DASH} " * 4  # nothing is left to refuse
+  assert f" 3 {none}{gaps.mean():.2f} ± " in reader.text
+  history.evaluations.auroc_lowest[:] = np.nan
+  text = Reader(render(history)).text
+  assert "Energy as rejection" not in text and "Calibration error" in text
 
 
 def test_nested_facts_get_a_row_an_entry(make_history):

@@ -126,6 +126,8 @@ def test_facts_config_and_paper_pass_through(history, make_config):
   results = summarise(history, config, facts, paper=paper)
   assert results["facts"] == facts and results["config"] == config
   assert results["paper"] == paper
+  priced = summarise(history, config, facts | {"budget": {"parameters": 7}})
+  assert priced["facts"] == facts and priced["budget"] == {"parameters": 7}
 
 
 def test_results_are_strict_json(history, make_config):

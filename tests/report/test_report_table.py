@@ -50,6 +50,13 @@ def test_contents(make_history, make_config):
   assert NOTE not in text and "WARNING" not in text
 
 
+def test_the_budget_is_a_line(make_history, make_config):
+  costs = {"parameters": 1234, "training_flops": 5 * 10**12, "bytes_kept": 0}
+  text = closing_table(results(make_history(), make_config(), budget=costs))
+  assert "Budget      parameters 1.23 k; training 5 TFLOP; kept between" in text
+  assert "Budget" not in closing_table(results(make_history(), make_config()))
+
+
 def test_accuracy_of_each_task_is_the_mean_over_seeds(make_history, make_config):
   run = results(make_history(tasks=12, classes=12), make_config(tasks=12))
   lines = closing_table(run).splitlines()

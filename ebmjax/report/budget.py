@@ -1,0 +1,45 @@
+"""What a run cost, as every output says it."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ebmjax.report import labels
+
+
+class Cost(NamedTuple):
+  """A number of a run's budget."""
+
+  name: str  # its key in the budget of results.json
+  title: str
+  unit: str
+  definition: str  # one sentence
+
+
+COSTS = (
+  Cost("parameters", "Parameters", "", "What training moves."),
+  Cost(
+    "training_flops",
+    "Training",
+    "FLOP",
+    "Of a seed, to the end, with what is done when a task ends.",
+  ),
+  Cost(
+    "bytes_kept",
+    "Kept between tasks",
+    "B",
+    "State beside the network and its optimiser: stored images, importances, old "
+    "networks, generators, class statistics.",
+  ),
+  Cost("inference_flops", "Inference", "FLOP", "Energies of all labels, an image."),
+)
+
+
+def rows(results: Mapping[str, Any]) -> dict[Cost, str]:
+  """Returns the costs that results know, as "1.69 TFLOP"; older ones know none."""
+  found = results.get("budget")
+  known = found if isinstance(found, Mapping) else {}
+  return {
+    cost: labels.amount(known[cost.name], cost.unit)
+    for cost in COSTS
+    if isinstance(known.get(cost.name), int)
+  }
