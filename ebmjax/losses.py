@@ -19,11 +19,12 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from ebmjax.prediction import among
 
 
-def contrastive(energies: Array, valid: Array) -> Array:
+def contrastive(energies: ArrayLike, valid: ArrayLike) -> Array:
   r"""Returns [B]: the two-way contrastive loss, a mean over the valid negatives.
 
   softplus(E(x, y) - E(x, y^-))
@@ -31,29 +32,29 @@ def contrastive(energies: Array, valid: Array) -> Array:
   Deviation: the paper (eq. 6) writes the bare difference; its released code optimises
   this bounded form, which meets most of the paper's figures.
   """
-  _require_alike(energies, valid)
+  energies, valid = _as_pair(energies, valid)
   return _mean_over_negatives(jax.nn.softplus(_gaps(energies)), valid)
 
 
-def difference(energies: Array, valid: Array) -> Array:
+def difference(energies: ArrayLike, valid: ArrayLike) -> Array:
   """Returns [B]: E(x, y) - E(x, y^-), the paper's eq. 6 to the letter; unbounded."""
-  _require_alike(energies, valid)
+  energies, valid = _as_pair(energies, valid)
   return _mean_over_negatives(_gaps(energies), valid)
 
 
-def likelihood(energies: Array, valid: Array) -> Array:
+def likelihood(energies: ArrayLike, valid: ArrayLike) -> Array:
   r"""Returns [B]: the negative log-likelihood of the true label among the candidates.
 
   E(x, y) + \log \sum_k \exp(-E(x, y_k))   (eq. 5, over the valid candidates only)
   """
-  _require_alike(energies, valid)
+  energies, valid = _as_pair(energies, valid)
   scores = among(-energies, _with_true_label(valid))
   return jnp.where(
     _has_negative(valid), energies[:, 0] + jax.nn.logsumexp(scores, axis=1), 0.0
   )
 
 
-def joint_pairs(energies: Array, valid: Array, *, key: Array) -> Array:
+def joint_pairs(energies: ArrayLike, valid: ArrayLike, *, key: Array) -> Array:
   r"""Returns [B]: the alternative objective (appendix), over re-paired examples.
 
   softplus(E(x, y) - E(x', y')), x' and y' drawn from the batch independently. Column 1
@@ -62,13 +63,18 @@ def joint_pairs(energies: Array, valid: Array, *, key: Array) -> Array:
   label of the negative pair come from anywhere in the batch. A pair may be a true one.
   Deviation: the appendix writes the bare difference, as for `contrastive`.
   """
-  _require_alike(energies, valid)
+  energies, valid = _as_pair(energies, valid)
+  if energies.shape[1] != 2:
+    raise ValueError(
+      f"joint_pairs takes energies [B, 2], not {list(energies.shape)}: those of the "
+      "labels that negatives.repaired draws."
+    )
   partner = jax.random.permutation(key, energies.shape[0])
   pairs = jnp.stack([energies[:, 0], energies[partner, 1]], axis=1)
   return contrastive(pairs, jnp.stack([valid[:, 0], valid[partner, 1]], axis=1))
 
 
-def ce(energies: Array, valid: Array) -> Array:
+def ce(energies: ArrayLike, valid: ArrayLike) -> Array:
   r"""Returns [B]: softmax cross-entropy over the valid candidates, logits being -E.
 
   The same formula as `likelihood`, under the name a softmax classifier's user knows.
@@ -86,12 +92,20 @@ LOSSES: dict[str, Callable[..., Array]] = {
 }
 
 
-def _require_alike(energies: Array, valid: Array) -> None:
-  """Raises at once where broadcasting would make something of two shapes."""
+def _as_pair(energies: ArrayLike, valid: ArrayLike) -> tuple[Array, Array]:
+  """Returns both as arrays; raises where broadcasting would make something of them."""
+  energies, valid = jnp.asarray(energies), jnp.asarray(valid)
   if energies.ndim != 2 or energies.shape != valid.shape:
     raise ValueError(
-      f"energies and valid must both be [B, K], not {energies.shape} and {valid.shape}"
+      "energies and valid must both be [B, K], not "
+      f"{list(energies.shape)} and {list(valid.shape)}."
     )
+  if valid.dtype != bool or not jnp.issubdtype(energies.dtype, jnp.floating):
+    raise ValueError(
+      "energies must be floating-point numbers and valid booleans, not "
+      f"{energies.dtype} and {valid.dtype}."
+    )
+  return energies, valid
 
 
 def _gaps(energies: Array) -> Array:

@@ -1,82 +1,105 @@
 """Which labels stand against the true one.
 
-Every function maps (key, batch) to labels [B, K] and valid [B, K]; column 0 is the
-true label. Nothing loops or rejects: where a row has no other class to stand against
-its own, its negatives are marked invalid, and the losses pass over them. In the place
-of a class that does not count stands the true label, for a network may save itself the
-labels that nobody names.
+Every function maps a key and labels y [B] to candidate labels [B, K] and valid [B, K];
+column 0 is the true label. Nothing loops or rejects: where a row has no other class to
+stand against its own, its negatives are marked invalid, and the losses pass over them.
+In the place of a class that does not count stands the true label, for a network may
+save itself the labels that nobody names.
 
-A batch of two rows, when classes 0 to 2 of four have been seen:
+Three rows, when there are four classes:
 
 >>> import jax, jax.numpy as jnp
 >>> from ebmjax import negatives
->>> from ebmjax.types import Batch
->>> y, seen = jnp.array([0, 2]), jnp.array([True, True, True, False])
->>> batch = Batch(jnp.zeros((2, 4)), y, y * 0, seen, seen, jnp.int32(0))
->>> labels, valid = negatives.all_of_batch(jax.random.key(0), batch)
+>>> y = jnp.array([0, 2, 2])
+>>> labels, valid = negatives.all_of_batch(jax.random.key(0), y, num_classes=4)
 >>> labels.tolist()
-[[0, 0, 0, 2, 0], [2, 0, 2, 2, 2]]
+[[0, 0, 0, 2, 0], [2, 0, 2, 2, 2], [2, 0, 2, 2, 2]]
 >>> valid.astype(int).tolist()
-[[1, 0, 0, 1, 0], [1, 1, 0, 0, 0]]
+[[1, 0, 0, 1, 0], [1, 1, 0, 0, 0], [1, 1, 0, 0, 0]]
+
+A `Batch`, which knows its classes, may stand in the place of y and what follows it.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
-from ebmjax.types import Batch
+from ebmjax.types import Batch, as_labels, make_batch
+
+Labels = Batch | ArrayLike  # y [B], or a batch that has it
 
 
-def one_of_task(key: Array, batch: Batch) -> tuple[Array, Array]:
-  """Returns labels [B, 2]: one negative, uniform over the task's other classes.
+def one_of_task(
+  key: Array, y: Labels, task_classes: ArrayLike | None = None
+) -> tuple[Array, Array]:
+  """Returns labels [B, 2]: one negative, uniform over the other task_classes [C] bool.
 
   Deviation: the paper draws from the batch; its released code draws from the task.
   """
+  batch = _as_batch(y, task_classes=task_classes)
   return _one_other(key, batch.y, batch.negatives.astype(jnp.int32))
 
 
-def one_of_batch(key: Array, batch: Batch) -> tuple[Array, Array]:
+def one_of_batch(
+  key: Array, y: Labels, num_classes: int | None = None
+) -> tuple[Array, Array]:
   """Returns labels [B, 2]: one negative, uniform over the batch's distinct labels."""
+  batch = _as_batch(y, num_classes=num_classes)
   return _one_other(key, batch.y, _present(batch).astype(jnp.int32))
 
 
-def one_by_frequency(key: Array, batch: Batch) -> tuple[Array, Array]:
+def one_by_frequency(
+  key: Array, y: Labels, num_classes: int | None = None
+) -> tuple[Array, Array]:
   """Returns labels [B, 2]: the label of a random row of the batch of another class."""
+  batch = _as_batch(y, num_classes=num_classes)
   return _one_other(key, batch.y, _counts(batch))
 
 
-def all_of_batch(key: Array, batch: Batch) -> tuple[Array, Array]:
+def all_of_batch(
+  key: Array, y: Labels, num_classes: int | None = None
+) -> tuple[Array, Array]:
   """Returns labels [B, 1 + C]: every other label of the batch ("All Neg Batch")."""
   del key
+  batch = _as_batch(y, num_classes=num_classes)
   return _all_others(batch.y, _present(batch))
 
 
-def all_seen(key: Array, batch: Batch) -> tuple[Array, Array]:
-  """Returns labels [B, 1 + C]: every other class seen so far ("All Neg Seen")."""
+def all_seen(
+  key: Array, y: Labels, seen: ArrayLike | None = None
+) -> tuple[Array, Array]:
+  """Returns labels [B, 1 + C]: every other class of seen [C] bool ("All Neg Seen")."""
   del key
+  batch = _as_batch(y, seen=seen)
   return _all_others(batch.y, batch.seen)
 
 
-def all_classes(key: Array, batch: Batch) -> tuple[Array, Array]:
+def all_classes(
+  key: Array, y: Labels, num_classes: int | None = None
+) -> tuple[Array, Array]:
   """Returns labels [B, 1 + C]: every other class, those to come included."""
   del key
+  batch = _as_batch(y, num_classes=num_classes)
   return _all_others(batch.y, jnp.ones_like(batch.seen))
 
 
-def repaired(key: Array, batch: Batch) -> tuple[Array, Array]:
+def repaired(key: Array, y: Labels) -> tuple[Array, Array]:
   """Returns labels [B, 2]: the batch's labels dealt out anew, for `joint_pairs`.
 
   A row may get its own class back. In a batch of one class every pair is a true one:
   nothing stands against anything, and all are invalid.
   """
-  other = jax.random.permutation(key, batch.y)
-  several = jnp.any(batch.y != batch.y[0])
+  y = y.y if isinstance(y, Batch) else as_labels(y)
+  other = jax.random.permutation(key, y)
+  several = jnp.any(y != y[0])
   valid = jnp.stack(
     [jnp.ones_like(other, bool), jnp.full_like(other, several, bool)], 1
   )
-  return jnp.stack([batch.y, other], axis=1), valid
+  return jnp.stack([y, other], axis=1), valid
 
 
 NEGATIVES: dict[str, Callable[[Array, Batch], tuple[Array, Array]]] = {
@@ -88,6 +111,18 @@ NEGATIVES: dict[str, Callable[[Array, Batch], tuple[Array, Array]]] = {
   "all_classes": all_classes,
   "repaired": repaired,
 }
+
+
+def _as_batch(y: Labels, **classes: Any) -> Batch:
+  """Returns the batch that y is, or one of labels y [B] and the classes that count."""
+  ((name, value),) = classes.items()
+  if not isinstance(y, Batch):
+    if value is None:
+      raise ValueError(f"labels alone do not tell which classes count: give {name}.")
+    return make_batch(None, y, **classes)
+  if value is not None:
+    raise ValueError(f"a Batch has its own classes: give {name} with labels alone.")
+  return y
 
 
 def _counts(batch: Batch) -> Array:

@@ -6,6 +6,8 @@ from typing import Protocol
 import jax
 from jax import Array
 
+from ebmjax.config.schema import choices_sentence
+from ebmjax.errors import ConfigError
 from ebmjax.losses import LOSSES
 from ebmjax.negatives import NEGATIVES
 from ebmjax.types import Batch, PyTree
@@ -28,6 +30,9 @@ class Objective(Protocol):
 
 def make(name: str, negatives: str) -> Objective:
   """Returns the objective `name` over candidates drawn by `negatives`."""
+  for given, known in ((name, LOSSES), (negatives, NEGATIVES)):
+    if given not in known:
+      raise ConfigError(f"{given!r} is unknown; {choices_sentence(given, known)}")
   draw, loss = NEGATIVES[negatives], LOSSES[name]
   takes_key = name == "joint_pairs"
 

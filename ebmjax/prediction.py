@@ -9,15 +9,20 @@
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 
-def predict(energies: Array, candidates: Array) -> Array:
-  """Returns labels [B] int32: the lowest of energies [B, C] among candidates [C] bool.
+def predict(energies: ArrayLike, candidates: ArrayLike) -> Array:
+  """Returns labels [B] int32: the lowest of energies [B, C] among the candidates.
 
-  Candidates are all classes seen so far, or for the task-incremental prediction those
-  of a row's own task. Without any, label 0.
+  Candidates, [C] bool for all rows or [B, C] for each its own, are all classes seen so
+  far, or for the task-incremental prediction those of a row's own task. Without any,
+  label 0.
   """
-  return jnp.argmin(jnp.where(candidates[None, :], energies, jnp.inf), axis=1)
+  energies, candidates = jnp.asarray(energies), jnp.asarray(candidates)
+  rows = candidates[None, :] if candidates.ndim == 1 else candidates
+  _require_candidates(energies, rows)
+  return jnp.argmin(jnp.where(rows, energies, jnp.inf), axis=1)
 
 
 def among(scores: Array, candidates: Array) -> Array:
@@ -26,4 +31,15 @@ def among(scores: Array, candidates: Array) -> Array:
   A large finite number in its place keeps the gradient of a softmax free of NaN.
   Candidates may also be [1, C], the same for all rows.
   """
+  _require_candidates(scores, candidates)
   return jnp.where(candidates, scores, jnp.finfo(scores.dtype).min)
+
+
+def _require_candidates(scores: Array, rows: Array) -> None:
+  """Raises where candidates are no mask of scores [B, C], as [B, C] or [1, C]."""
+  fits = scores.ndim == 2 and rows.shape in (scores.shape, (1, *scores.shape[1:]))
+  if not fits or rows.dtype != bool:
+    raise ValueError(
+      f"candidates must be a mask of booleans, [C] or [B, C], of energies [B, C], not "
+      f"{rows.dtype}{list(rows.shape)} of energies {list(scores.shape)}."
+    )

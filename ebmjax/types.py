@@ -5,13 +5,16 @@ K candidate labels of a row, L labels of a shared set, F features.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
+from jax.typing import ArrayLike
+
+if TYPE_CHECKING:
+  import optax  # importing it takes longer than the losses and negatives alone may
 
 PyTree = Any
 
@@ -52,9 +55,67 @@ class Batch(NamedTuple):
   step: Array  # [] int32, from the scan's inputs, never from the state
 
 
-def make_batch(x: Array, y: Array, seen: Array) -> Batch:
-  """Returns a batch outside of any stream: all that was seen [C] may be a negative."""
-  return Batch(x, y, jnp.zeros_like(y), seen, seen, jnp.int32(0))
+def make_batch(
+  x: ArrayLike | None,
+  y: ArrayLike,
+  seen: ArrayLike | None = None,
+  *,
+  task_classes: ArrayLike | None = None,
+  num_classes: int | None = None,
+) -> Batch:
+  """Returns a batch outside of any stream: inputs x [B, ...] and their labels y [B].
+
+  Masks say which classes count: `seen` [C] bool those that training may normalise over,
+  `task_classes` [C] bool those that may stand against the true label. Each has the
+  value of the other by default, and without both all of `num_classes` count. x may be
+  None where nothing reads it. Raises ValueError for what does not fit.
+  """
+  y = as_labels(y)
+  if x is not None:
+    x = jnp.asarray(x)
+    if x.shape[:1] != y.shape:
+      raise ValueError(f"x has shape {x.shape}, but y has {len(y)} labels.")
+  seen = task_classes if seen is None else seen
+  if seen is None and num_classes is None:
+    raise ValueError("labels alone do not tell which classes count: give num_classes.")
+  seen = jnp.ones(num_classes or 0, bool) if seen is None else _as_mask("seen", seen)
+  others = seen if task_classes is None else _as_mask("task_classes", task_classes)
+  if seen.shape != others.shape or num_classes not in (None, len(seen)):
+    raise ValueError(
+      f"seen {seen.shape}, task_classes {others.shape} and num_classes={num_classes} "
+      "differ in the number of classes."
+    )
+  _require_labels_below(len(seen), y)
+  return Batch(x, y, jnp.zeros_like(y), seen, others, jnp.int32(0))  # type: ignore[arg-type]
+
+
+def as_labels(y: ArrayLike) -> Array:
+  """Returns y as [B] int32; its values are checked where they are known."""
+  y = jnp.asarray(y)
+  if y.ndim != 1 or not jnp.issubdtype(y.dtype, jnp.integer):
+    raise ValueError(f"labels must be integers [B], not {y.dtype}{list(y.shape)}.")
+  return y.astype(jnp.int32)
+
+
+def _as_mask(name: str, mask: ArrayLike) -> Array:
+  mask = jnp.asarray(mask)
+  if mask.ndim != 1 or mask.dtype != bool:
+    raise ValueError(
+      f"{name} must be a mask [C] of booleans, not {mask.dtype}{list(mask.shape)}: of "
+      "class numbers, jnp.isin(jnp.arange(C), numbers) makes one."
+    )
+  return mask
+
+
+def _require_labels_below(num_classes: int, y: Array) -> None:
+  if isinstance(y, jax.core.Tracer) or not len(y):
+    return
+  least, most = int(y.min()), int(y.max())
+  if least < 0 or most >= num_classes:
+    raise ValueError(
+      f"labels from {least} to {most} do not fit {num_classes} classes: give 0 to "
+      f"{num_classes - 1}."
+    )
 
 
 class TaskView(NamedTuple):
@@ -98,7 +159,7 @@ class Problem(NamedTuple):
 
   network: Network
   objective: Any  # an objectives.Objective
-  tx: optax.GradientTransformation
+  tx: "optax.GradientTransformation"
   row: jax.ShapeDtypeStruct  # one input as batches hold it
   num_tasks: int
   # (key, x [B, ...]) -> x, the random change that batches come with

@@ -1,8 +1,12 @@
-"""Energy networks: Linen modules behind the pure functions of `types.Network`.
+"""Energy networks behind the pure functions of `types.Network`.
 
 A network is one file with a factory, whose keyword-only parameters are its keys, and a
 `NetworkSpec`; a row of `NETWORKS` makes it known. `find` also takes the import path of
-a spec in another package.
+a spec in another package, and `ebmjax.testing.check_network(SPEC)` tests it.
+
+`from_module` takes a Linen module, `from_nnx` one of `flax.nnx`, and `from_functions`
+functions of parameters, as Equinox, Haiku and plain JAX have them. `grow` gives a
+trained network room for more classes; `ebmjax.EnergyClassifier` does so by itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +25,12 @@ from ebmjax.networks.cifar10 import (
 from ebmjax.networks.cifar100 import trunk_digest
 from ebmjax.networks.context import CONTEXT_MLP
 from ebmjax.networks.conv5 import EBM_CONV5, SBC_CONV5, compute_features
+from ebmjax.networks.functions import from_functions, from_nnx
+from ebmjax.networks.growth import grow
 from ebmjax.networks.mlp import EBM, SBC, ClassifierMLP, EnergyMLP
 from ebmjax.networks.module import from_module
 from ebmjax.networks.normalisation import Noise, Normalise, Preparation
+from ebmjax.networks.own import build
 from ebmjax.networks.random_features import FOURIER, RAW, RELU
 from ebmjax.networks.resnet import SBC_RESNET18
 from ebmjax.networks.spec import Inputs, NetworkSpec
@@ -41,7 +48,10 @@ __all__ = [
   "Normalise",
   "compute_features",
   "find",
+  "from_functions",
   "from_module",
+  "from_nnx",
+  "grow",
   "make",
   "trunk_digest",
 ]
@@ -96,4 +106,7 @@ def make(
     seeds=seeds,
     max_labels=max_labels,
   )
-  return find(given.pop("name")).make(inputs, **given | settings)
+  name = given.pop("name")
+  if name in NETWORKS:
+    return NETWORKS[name].make(inputs, **given | settings)
+  return build(name, find(name), inputs, **given | settings)

@@ -5,6 +5,7 @@ one check of one network; programs are compiled once for all of them.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +15,10 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import networks
+from ebmjax.errors import ConfigError
 from ebmjax.networks import Inputs, NetworkSpec
+from ebmjax.networks.functions import no_features
+from ebmjax.networks.own import build as build_own
 from ebmjax.testing import trees
 from ebmjax.testing.keys import require_documented, require_valid, reuses_key
 from ebmjax.types import Network
@@ -94,23 +98,33 @@ def check_spec(spec: NetworkSpec) -> None:
 
 
 def check_accepts(spec: NetworkSpec) -> None:
-  """A shape is refused by `accepts`, in words, or the network works with it."""
+  """A shape is refused by `accepts`, in words, or the network works with it.
+
+  So it does with a grey image as a row, if it is given images so.
+  """
   for shape in SHAPES:
     if not spec.accepts(shape):
       said = spec.wants != NetworkSpec._field_defaults["wants"]
       assert said, f"`accepts` refuses {shape}; say in `wants` what it takes"
       continue
-    network = _make(make_trial(spec)._replace(shape=shape))
-    params, state = jax.eval_shape(network.init, jax.random.key(0))
-    x = jax.ShapeDtypeStruct((2, *shape), jnp.uint8)
-    labels = jnp.arange(CLASSES)
-    energies = jax.eval_shape(network.energies, params, state, x, labels)[0]
-    assert energies.shape == (2, CLASSES), f"energies of {shape} are {energies.shape}"
+    _require_built(spec, shape)
+    if spec.takes_rows and len(shape) > 1:
+      _require_built(spec, (math.prod(shape),))
+
+
+def _require_built(spec: NetworkSpec, shape: tuple[int, ...]) -> None:
+  """Requires energies of inputs of a shape, or raises with the remedy."""
+  try:
+    build_own(spec.title, spec, Inputs(shape, CLASSES, num_tasks=2), **spec.small)
+  except ConfigError as error:
+    raise AssertionError(str(error)) from error
 
 
 def check_features(trial: Trial, spec: NetworkSpec) -> None:
   """Features are [B, F], with the F that the spec declares, if it does."""
   network, params, state, x = build(trial)
+  if network.features is no_features:
+    return
   found = jax.eval_shape(network.features, params, state, x)
   assert found.ndim == 2 and len(found) == SIZE, f"features have shape {found.shape}"
   defaults = {name: key.default for name, key in spec.keys.items()}
