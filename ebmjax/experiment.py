@@ -16,8 +16,10 @@ from ebmjax.config.validation import resolve
 from ebmjax.errors import WorkdirError
 from ebmjax.models.form import form_of, to_json
 from ebmjax.paper.commands import figure_for, with_figure
+from ebmjax.report import Results
 from ebmjax.runtime import distributed, environment, failures, memory, scan
 from ebmjax.runtime import results as finished
+from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.train import Outcome, train_and_evaluate
 from ebmjax.runtime.workdir import WEIGHTS, Workdir
 from ebmjax.types import Dataset
@@ -31,8 +33,11 @@ def run(
   dataset: Dataset | None = None,
   *,
   command: str | None = None,
-) -> dict[str, Any]:
+) -> Results:
   """Runs `config` in the folder `workdir` and returns its results.
+
+  They are a mapping, that of results.json, and show as a table. What the run has to
+  say goes to standard error, unless logging has been set up.
 
   Reads a finished run without running it again, and continues an interrupted one from
   its last checkpoint. All processes of a distributed run call it; process 0 alone reads
@@ -41,6 +46,8 @@ def run(
   again, which the results keep.
   """
   started = time.perf_counter()
+  show_messages()
+  environment.use_compilation_cache()
   config = resolve(config)
   reporting.find_metrics(config.eval.metrics)  # a wrong path is found before training
   workdir = Path(workdir).absolute() if distributed.is_multiprocess() else Path(workdir)
@@ -55,7 +62,7 @@ def run(
       found = "%s holds this run, finished, on %s; nothing is left to do."
       _log.info(found, workdir, finished.source(results))
     if distributed.broadcast_from_primary(lambda: results is not None):
-      return results or {}
+      return Results(results or {})
     _require_shared(workdir)
     if dataset is None:
       dataset = distributed.primary_first(lambda: data.load(config.data))
@@ -74,7 +81,7 @@ def run(
       with failures.explain_write_errors(workdir):
         results = _report(config, folder, outcome)
     distributed.wait_for_primary()
-    return results
+    return Results(results)
 
 
 def _settle(
@@ -89,6 +96,7 @@ def _settle(
 
 def _report(config: ConfigDict, folder: Workdir, outcome: Outcome) -> dict[str, Any]:
   """Writes the files that a user reads, and returns the results."""
+  _log.info("Drawing figures and writing the report.")
   return reporting.write(
     folder.path,
     reporting.make_history(folder.evaluations(), outcome.class_names, outcome.seeds),

@@ -13,13 +13,12 @@ DIR gets report.html (a page to look at), results.json, accuracy_matrix.csv, plo
 scalars.jsonl and tensorboard/. `python -m ebmjax.report DIR DIR` compares runs.
 """
 
-import logging
 import os
 import sys
-from pathlib import Path
 
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.runtime import distributed
+from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.terminal import ignore_broken_pipe
 
 
@@ -28,8 +27,7 @@ def main(arguments: list[str]) -> int:
   # Later imports: a mistyped key should not wait for JAX.
   from ebmjax.config import loading
 
-  logging.basicConfig(format="%(message)s", stream=sys.stderr)
-  logging.getLogger("ebmjax").setLevel(logging.INFO)
+  show_messages()
   argv = ["ebmjax", *arguments]  # as absl reads it
   try:
     if {"--help", "-help", "-h"} & set(argv):
@@ -37,7 +35,6 @@ def main(arguments: list[str]) -> int:
       return 0
     distributed.start(loading.distributed(argv))
     config, workdir = loading.parse(argv)
-    use_compilation_cache()
     require_device()
     from ebmjax import experiment, report
 
@@ -56,16 +53,6 @@ def main(arguments: list[str]) -> int:
     print(report.closing_table(results))
     print(f"Results, tables and figures: {workdir}")
   return 0
-
-
-def use_compilation_cache() -> None:
-  """Keeps compiled programs between processes; JAX_COMPILATION_CACHE_DIR moves them."""
-  import jax
-
-  if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    jax.config.update("jax_compilation_cache_dir", str(Path(home) / "ebmjax" / "xla"))
-  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def require_device() -> None:

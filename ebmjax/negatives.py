@@ -20,7 +20,7 @@ Three rows, when there are four classes:
 A `Batch`, which knows its classes, may stand in the place of y and what follows it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -30,7 +30,7 @@ from jax.typing import ArrayLike
 
 from ebmjax.types import Batch, as_labels, make_batch
 
-Labels = Batch | ArrayLike  # y [B], or a batch that has it
+Labels = Batch | ArrayLike | Sequence[int]  # y [B], or a batch that has it
 
 
 def one_of_task(

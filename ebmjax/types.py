@@ -4,7 +4,7 @@ Shape letters: S steps, B batch, C classes, T tasks, N examples, R runs (seeds),
 K candidate labels of a row, L labels of a shared set, F features.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
 
 def make_batch(
   x: ArrayLike | None,
-  y: ArrayLike,
+  y: ArrayLike | Sequence[int],
   seen: ArrayLike | None = None,
   *,
   task_classes: ArrayLike | None = None,
@@ -89,7 +89,7 @@ def make_batch(
   return Batch(x, y, jnp.zeros_like(y), seen, others, jnp.int32(0))  # type: ignore[arg-type]
 
 
-def as_labels(y: ArrayLike) -> Array:
+def as_labels(y: ArrayLike | Sequence[int]) -> Array:
   """Returns y as [B] int32; its values are checked where they are known."""
   y = jnp.asarray(y)
   if y.ndim != 1 or not jnp.issubdtype(y.dtype, jnp.integer):

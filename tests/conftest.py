@@ -1,4 +1,4 @@
-"""Strictness for every test: silent broadcasting raises."""
+"""Strictness for every test: silent broadcasting raises, no program is kept."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import jax
 import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_enable_compilation_cache", False)  # nothing goes to one's home
 
 # Every compiled program holds mappings of memory, of which Linux allows a process
 # 65,530; the compiler crashes on the next. Far below, for one file adds up to 35,000.

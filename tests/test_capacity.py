@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from ebmjax import data, experiment, main
+from ebmjax import data, experiment
 from ebmjax.paper.commands import cell_for
 from ebmjax.paper.figures import capacity as curves
 from ebmjax.report import plots
@@ -27,7 +27,6 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 @pytest.fixture(autouse=True)
 def no_extras(monkeypatch):
   monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
 
 
 def command(folder: Path, *arguments: str) -> int:

@@ -19,11 +19,6 @@ from tests.helpers import (
 )
 
 
-@pytest.fixture(autouse=True)
-def no_compilation_cache(monkeypatch):
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
-
-
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
   return write_idx(tmp_path / "data")
@@ -44,7 +39,6 @@ def test_a_platform_that_is_not_there_is_told(error, monkeypatch, capsys):
 
   monkeypatch.setattr(jax, "devices", none)
   monkeypatch.setenv("JAX_PLATFORMS", "foo")
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
   for name, entry, arguments in (
     ("ebmjax", main.main, [SMOKE]),
     ("sweep", sweep.main, [SMOKE, "--grid=config.network.hidden=8,9"]),
@@ -105,7 +99,7 @@ def get_config(variants=None):
     ("import no_such_module", "no_such_module"),
     ("def get_config(variants=None):\n  return missing", "missing"),
     ("def get_config(variants=None):\n  pass", "returns NoneType, not a ConfigDict"),
-    (MISTYPED, "config.stream.iterationz of"),
+    (MISTYPED, "iterationz is no key, the nearest is iterations"),
     (INCOMPLETE, "is missing in"),
   ],
 )

@@ -194,11 +194,8 @@ def test_other_parts(chosen, changes, steps, classes, data_dir, tmp_path: Path):
   check_run(workdir, steps, classes)
 
 
-def test_the_command_leaves_everything_and_learns(
-  data_dir, tmp_path: Path, capsys, monkeypatch
-):
+def test_the_command_leaves_everything_and_learns(data_dir, tmp_path: Path, capsys):
   """Ten clear patterns, one task: a run that does not learn them is broken."""
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
   workdir = tmp_path / "run"
   changes = {
     "seeds": 2,
@@ -247,7 +244,6 @@ def test_divergence_names_the_seed_and_the_step(
   data_dir, tmp_path: Path, capsys, monkeypatch
 ):
   """The run stops, without results, at a loss that is not a number; twice alike."""
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
   poison_loss(monkeypatch, seed=4, step=16)
   workdir = tmp_path / "run"
   flags = overrides(data_dir, seed=3, seeds=2)

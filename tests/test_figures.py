@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import experiment, main, metrics
+from ebmjax import experiment, metrics
 from ebmjax.errors import UserError
 from ebmjax.networks.cifar100 import NormTrunk, trunk_file
 from ebmjax.paper import figures, store
@@ -38,7 +38,6 @@ def root(tmp_path_factory, quick_compilation) -> Path:
   mnist, runs = write_idx(folder / "mnist"), folder / "runs"
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(plots, "draw", lambda history, scalars: {})
-    patch.setattr(main, "use_compilation_cache", lambda: None)
     # No run here is broken off, and checkpoints would take a third of the time.
     patch.setattr(checkpoints.Checkpoints, "save", lambda *_: None)
     for name, chosen, changes in [

@@ -79,7 +79,6 @@ def full(*_: object) -> None:
 def data_dir(tmp_path: Path, monkeypatch) -> Path:
   """Returns a folder of images; figures are left out, and compiled programs."""
   monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
   return write_idx(tmp_path / "data")
 
 

@@ -26,10 +26,7 @@ sys.stdin.read()
 """
 
 
-def test_second_process_is_refused_until_the_first_ends(
-  tmp_path: Path, capsys, monkeypatch
-):
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
+def test_second_process_is_refused_until_the_first_ends(tmp_path: Path, capsys):
   workdir = tmp_path / "run"
   workdir.mkdir()
   holder = subprocess.Popen(

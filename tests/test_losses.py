@@ -7,6 +7,7 @@ import pytest
 
 from ebmjax import losses
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 ENERGIES = np.array([[0.3, -1.2, 2.0], [1.5, 0.1, -0.4], [-2.0, 3.0, 0.5]])
 VALID = np.array([[True, True, True], [True, False, True], [True, False, False]])
 
@@ -89,3 +90,37 @@ def test_shapes_that_do_not_fit_are_refused(name, energies, valid):
   extra = {"key": jax.random.key(0)} if name == "joint_pairs" else {}
   with pytest.raises(ValueError, match="must both be"):
     losses.LOSSES[name](jnp.ones(energies), jnp.ones(valid, bool), **extra)
+
+
+@pytest.mark.parametrize(
+  ("name", "energies", "valid", "said"),
+  [
+    ("likelihood", ENERGIES, VALID.astype(int), "valid booleans, not .* and int"),
+    ("contrastive", ENERGIES.astype(int), VALID, "floating-point numbers"),
+    ("joint_pairs", ENERGIES, VALID, r"takes energies \[B, 2\], not \[3, 3\]"),
+  ],
+)
+def test_what_is_no_energy_or_no_mask_is_refused(name, energies, valid, said):
+  extra = {"key": jax.random.key(0)} if name == "joint_pairs" else {}
+  with pytest.raises(ValueError, match=said):
+    losses.LOSSES[name](energies, valid, **extra)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
+def test_every_precision_under_every_transformation(dtype):
+  """Values and gradients keep their type, and are those of 64 bits within rounding."""
+
+  def total(energies):
+    pairs = losses.joint_pairs(energies[:, :2], VALID[:, :2], key=jax.random.key(0))
+    others = sorted(losses.LOSSES.keys() - {"joint_pairs"})
+    rest = [losses.LOSSES[name](energies, VALID) for name in others]
+    values = jnp.stack([pairs, *rest])
+    return values.sum(), values
+
+  run = jax.jit(jax.vmap(jax.grad(total, has_aux=True)))
+  with jax.enable_x64(True):
+    found, want = (run(jnp.asarray(ENERGIES[None], t)) for t in (dtype, "float64"))
+    for got, wanted in zip(found, want, strict=True):
+      assert got.dtype == dtype
+      close = 16 * float(jnp.finfo(dtype).eps)
+      np.testing.assert_allclose(got.astype(float), wanted, rtol=close, atol=close)

@@ -1,12 +1,17 @@
 """Which labels are drawn against the true one, and how often."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ebmjax import negatives, types
 from ebmjax.negatives import NEGATIVES
 from ebmjax.types import Batch
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 CLASSES = 6
 ONE = ["one_of_task", "one_of_batch", "one_by_frequency"]
@@ -89,3 +94,85 @@ def test_all_classes_include_those_to_come():
   labels, valid = NEGATIVES["all_classes"](jax.random.key(0), make_batch([2, 0]))
   assert labels[1].tolist() == [0, *range(CLASSES)]
   assert valid[0, 1:].tolist() == [True, True, False, True, True, True]
+
+
+MASK = np.arange(CLASSES) < 4
+# What each draw is told with labels alone.
+CLASSES_OF: dict[str, dict[str, Any]] = {
+  "one_of_task": {"task_classes": MASK},
+  "one_of_batch": {"num_classes": CLASSES},
+  "one_by_frequency": {"num_classes": CLASSES},
+  "all_of_batch": {"num_classes": CLASSES},
+  "all_seen": {"seen": MASK},
+  "all_classes": {"num_classes": CLASSES},
+  "repaired": {},
+}
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_labels_alone_are_drawn_as_those_of_a_batch(x64):
+  """To the bit, in any type of integers, one batch or several."""
+  y = np.array([[2, 3, 0, 2], [1, 1, 1, 1]], np.uint8)
+  key = jax.random.key(3)
+
+  def draw(labels):
+    return {
+      name: NEGATIVES[name](key, labels, **CLASSES_OF[name]) for name in NEGATIVES
+    }
+
+  with jax.enable_x64(x64):
+    batch = make_batch(y[0], task=(0, 1, 2, 3))
+    wanted = jax.jit(lambda b: {name: draw(key, b) for name, draw in NEGATIVES.items()})
+    several = jax.jit(jax.vmap(draw))(y.astype(int))
+    for name, (labels, valid) in wanted(batch).items():
+      found = several[name]
+      np.testing.assert_array_equal(found[0][0], labels)
+      np.testing.assert_array_equal(found[1][0], valid)
+      assert (found[0].dtype, found[1].dtype) == (jnp.int32, bool)
+
+
+@pytest.mark.parametrize(
+  ("name", "y", "given", "said"),
+  [
+    ("one_of_batch", [0, 1], {}, "give num_classes"),
+    ("one_of_batch", [0, 7], {"num_classes": 6}, "0 to 7 do not fit 6 classes"),
+    ("all_classes", [-1, 2], {"num_classes": 6}, "-1 to 2 do not fit"),
+    ("one_of_batch", [0.0, 1.0], {"num_classes": 6}, r"not float32\[2\]"),
+    ("all_of_batch", [[0, 1]], {"num_classes": 6}, r"integers \[B\]"),
+    (
+      "all_seen",
+      [0, 1],
+      {"seen": np.array([0, 1])},
+      "mask \\[C\\] of booleans, not int",
+    ),
+    ("one_of_task", [0, 1], {"task_classes": MASK[None]}, "not bool"),
+    ("repaired", [0.5], {}, "must be integers"),
+  ],
+)
+def test_labels_and_masks_that_do_not_fit_are_refused(name, y, given, said):
+  with pytest.raises(ValueError, match=said):
+    NEGATIVES[name](jax.random.key(0), y, **given)
+
+
+def test_a_batch_says_its_classes_itself():
+  with pytest.raises(ValueError, match="a Batch has its own classes"):
+    negatives.all_seen(jax.random.key(0), make_batch([0, 1]), seen=MASK)
+  task = np.arange(CLASSES) < 2
+  batch = types.make_batch(np.ones((2, 3)), [0, 1], MASK, task_classes=task)
+  np.testing.assert_array_equal(batch.seen, MASK)
+  np.testing.assert_array_equal(batch.negatives, task)
+  assert types.make_batch(None, [0], task_classes=task).seen.tolist() == task.tolist()
+
+
+@pytest.mark.parametrize(
+  ("given", "said"),
+  [
+    ({"seen": MASK, "task_classes": MASK[:2]}, "differ in the number of classes"),
+    ({"seen": MASK, "num_classes": 3}, "differ in the number of classes"),
+    ({"x": np.ones((3, 2)), "num_classes": 3}, "y has 2 labels"),
+    ({}, "give num_classes"),
+  ],
+)
+def test_a_batch_whose_parts_do_not_fit_is_refused(given, said):
+  with pytest.raises(ValueError, match=said):
+    types.make_batch(given.pop("x", None), [0, 1], **given)

@@ -16,11 +16,6 @@ SMALL = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def no_compilation_cache(monkeypatch):
-  monkeypatch.setattr(main, "use_compilation_cache", lambda: None)
-
-
 def write(path: Path, shape: tuple[int, ...], scale: float = 255.0) -> Path:
   """Writes seven classes that a mean tells apart, with strings as labels."""
   rng = np.random.default_rng(0)

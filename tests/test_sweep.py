@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ebmjax import data, main
+from ebmjax import data
 from ebmjax.config import loading
 from ebmjax.config.validation import resolve
 from ebmjax.errors import UserError
@@ -48,7 +48,6 @@ class Done(NamedTuple):
 def patched():
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(plots, "draw", lambda history, scalars: {})
-    patch.setattr(main, "use_compilation_cache", lambda: None)
     yield patch
 
 

@@ -195,6 +195,7 @@ def complete(settings: Mapping[str, Any], *, drop_unknown: bool = False) -> Conf
         f"config.{key}={value!r} is of the wrong type; give a value such as "
         f"{keys[key].default!r}."
       ) from error
+  config.lock()  # a mistyped key is refused, with the nearest one
   return config
 
 

@@ -19,6 +19,9 @@ from ebmjax.config.schema import Key
 from ebmjax.errors import ConfigError, UsageError
 
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
+# What ml_collections says of a key that a locked configuration has not.
+_MISTYPED = re.compile(r'Key "([^"]*)" does not exist')
+_NEAREST = re.compile(r'Did you mean "([^"]*)"')
 _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
 
 
@@ -189,6 +192,10 @@ def _import(path: Path) -> Any:
 
 
 def _describe(error: Exception) -> str:
+  mistyped = _MISTYPED.search(str(error))
+  if mistyped:
+    near = _NEAREST.search(str(error))
+    return f"{mistyped[1]} is no key{f', the nearest is {near[1]}' if near else ''}"
   return f"{type(error).__name__}: {' '.join(str(error).split()).rstrip('.')}"
 
 

@@ -75,26 +75,27 @@ def from_nnx(
 ) -> Network:
   """Returns a network of the modules that make(rngs) builds.
 
-  module(x, labels) returns energies [B, K] of labels [B, K] for prepared inputs x [B, ...]; a method
-  `features(x)`, which some methods need, returns [B, F]. Its `nnx.Param` are trained.
-  What else it holds (running statistics, random streams) moves in training, and stays
-  as it is at test time.
+  module(x, labels) returns energies [B, K] of labels [B, K] for prepared inputs
+  x [B, ...]; a method `features(x)`, which some methods need, returns [B, F]. Its
+  `nnx.Param` are trained. What else it holds (running statistics, random streams) moves
+  in training, and stays as it is at test time.
   """
   from flax import nnx
 
   prepare = normalise or Normalise()
   shapes: Any = nnx.eval_shape(lambda: make(nnx.Rngs(0)))
-  form, _, rest_shapes = nnx.split(shapes, nnx.Param, ...)
-  rest_like = nnx.to_pure_dict(rest_shapes)
+  parts: Any = nnx.split(shapes, nnx.Param, ...)
+  form, like = parts[0], nnx.to_pure_dict(parts[2])
 
   def merge(params: PyTree, model_state: PyTree, train: bool = False) -> Any:
-    rest = jax.tree.map(_as_key, rest_like, model_state)
+    rest = jax.tree.map(_as_key, like, model_state)
     module: Any = nnx.merge(form, params, rest)
     (module.train if train else module.eval)()
     return module
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
-    _, params, rest = nnx.split(make(nnx.Rngs(key)), nnx.Param, ...)
+    parts: Any = nnx.split(make(nnx.Rngs(key)), nnx.Param, ...)
+    _, params, rest = parts
     return nnx.to_pure_dict(params), jax.tree.map(_as_data, nnx.to_pure_dict(rest))
 
   def energies(
@@ -111,9 +112,7 @@ def from_nnx(
     return found
 
   has_features = hasattr(shapes, "features")
-  return Network(
-    init, energies, features if has_features else no_features, num_classes
-  )
+  return Network(init, energies, features if has_features else no_features, num_classes)
 
 
 def no_features(params: PyTree, model_state: PyTree, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Networks of a user's own, tried on the shapes of their inputs before anything runs."""
+"""Networks of a user's own, tried on the shapes of their inputs beforehand."""
 
 from typing import Any
 

@@ -13,7 +13,6 @@ Runs are resumable: the same command continues, and finished seeds are not run a
 """
 
 import argparse
-import logging
 import signal
 import sys
 from collections.abc import Iterable
@@ -27,6 +26,7 @@ from ebmjax.paper import figures, listing, markdown, store
 from ebmjax.paper.cells import Cell, all_cells, by_table
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.running import Outcome, Session, Settings, read_ledger
+from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.terminal import (
   Parser,
   path_arg,
@@ -42,8 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
   SIGTERM ends it as Ctrl-C does.
   """
   signal.signal(signal.SIGTERM, _interrupt)
-  logging.basicConfig(format="%(message)s", stream=sys.stderr)
-  logging.getLogger("ebmjax").setLevel(logging.INFO)
+  show_messages()
   return run_cli("ebmjax", lambda: _act(_parse(arguments)))
 
 

@@ -11,7 +11,7 @@ from ebmjax.report.history import History, evaluated_on
 from ebmjax.report.results import summarise
 from ebmjax.report.scores import METRICS, MetricSpec, find_metrics
 from ebmjax.report.stored import StoredRun, make_history, read
-from ebmjax.report.table import closing_table
+from ebmjax.report.table import Results, closing_table
 from ebmjax.report.tensorboard import Board
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
   "Board",
   "History",
   "MetricSpec",
+  "Results",
   "StoredRun",
   "closing_table",
   "evaluated_on",

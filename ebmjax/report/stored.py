@@ -1,6 +1,6 @@
 """Finished runs, read back from their folders."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 from ebmjax.errors import WorkdirError
 from ebmjax.report import scores
 from ebmjax.report.history import History, evaluated_on, task_ends
+from ebmjax.report.table import Results
 from ebmjax.runtime.plan import evaluated_ends
 from ebmjax.runtime.records import Record
 from ebmjax.runtime.results import is_reportable
@@ -24,6 +25,12 @@ class StoredRun(NamedTuple):
   results: dict[str, Any]  # results.json
   history: History
   scalars: list[dict[str, Any]]  # one mapping with step, seed and loss per point
+
+  def __repr__(self) -> str:
+    return repr(Results(self.results))
+
+  def _repr_html_(self) -> str:
+    return Results(self.results)._repr_html_()
 
 
 def read(path: str | Path) -> StoredRun:
@@ -55,7 +62,9 @@ def read(path: str | Path) -> StoredRun:
   return StoredRun(folder.path, results, history, folder.scalars())
 
 
-def _require_ends(folder: Workdir, results: dict[str, Any], history: History) -> None:
+def _require_ends(
+  folder: Workdir, results: Mapping[str, Any], history: History
+) -> None:
   """Refuses a run without an evaluation that its plan has at the end of a task.
 
   The last step is such an end. Which stops there are is a matter of the plan; the

@@ -1,8 +1,9 @@
 """The plain-text table that a run prints when it has finished."""
 
+import html
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from ebmjax import methods
 from ebmjax.errors import ConfigError
 from ebmjax.report import budget, labels, paper_comparison, scores
 from ebmjax.report.history import evaluated_on
+
+if TYPE_CHECKING:
+  from ebmjax.report.stored import StoredRun
 
 WIDTH = 96
 LABEL = 26  # columns of the left-hand names
@@ -24,8 +28,22 @@ SCORED_ON = {
 }
 
 
-def closing_table(results: Mapping[str, Any]) -> str:
-  """Returns what was run and what came out, in lines of at most `WIDTH` columns."""
+class Results(dict[str, Any]):
+  """The results of a run: a mapping that shows as the closing table."""
+
+  def __repr__(self) -> str:
+    return closing_table(self) if self else "{}"  # of a process that reads no results
+
+  def _repr_html_(self) -> str:
+    return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def closing_table(run: "Mapping[str, Any] | StoredRun") -> str:
+  """Returns what was run and what came out, in lines of at most `WIDTH` columns.
+
+  `run` is what `ebmjax.run` returns, or `report.read`.
+  """
+  results = run if isinstance(run, Mapping) else run.results
   parts = (_heading, _tasks, _scores, _budget, _remarks)
   blocks = [part(results) for part in parts]
   rule = "-" * WIDTH

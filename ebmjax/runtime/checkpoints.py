@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from orbax.checkpoint import v1 as ocp
 
 from ebmjax.errors import CheckpointError
 from ebmjax.runtime import atomic, distributed
+from ebmjax.runtime.console import logging_untouched
 from ebmjax.types import PyTree
+
+with logging_untouched():
+  from orbax.checkpoint import v1 as ocp
 
 _log = logging.getLogger("ebmjax")
 _ASIDE = ".damaged"  # ends the name of a step whose files have changed

@@ -1,5 +1,6 @@
-"""Describes what a run was made with: versions, device, commit."""
+"""What a run is made with: versions, device, commit, the cache of programs."""
 
+import os
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -10,6 +11,17 @@ from typing import Any
 import jax
 
 _PACKAGES = ("ebmjax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+
+
+def use_compilation_cache() -> None:
+  """Keeps compiled programs between processes, where JAX has not been given a place.
+
+  JAX_COMPILATION_CACHE_DIR moves them, JAX_ENABLE_COMPILATION_CACHE=false forgets them.
+  """
+  if not jax.config.values["jax_compilation_cache_dir"]:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    jax.config.update("jax_compilation_cache_dir", str(Path(home) / "ebmjax" / "xla"))
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def describe() -> dict[str, Any]:

@@ -81,11 +81,14 @@ def train_and_evaluate(
       distributed.on_primary(lambda: open_board(workdir / "tensorboard", step))
     )
     bar = stack.enter_context(
-      distributed.on_primary(lambda: Progress(milestones[-1].step, step))
+      distributed.on_primary(
+        lambda: Progress(milestones[-1].step, step, config.stream.tasks)
+      )
     )
     recorder = _Recorder(spec.seeds, folder, board, bar)
 
     for milestone in (stop for stop in milestones if stop.step > done):
+      bar.task(max(milestone.task, 0))
       chunks = scan.chunks(spec.stream, step, milestone.step, config.runner.chunk)
       _advance(trainer, chunks, milestone, recorder, watch)
       step = milestone.step

@@ -11,7 +11,6 @@ capacity.png are written again.
 
 import argparse
 import json
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from ebmjax.paper.figures import capacity as curves
 from ebmjax.paper.figures.capacity import MODELS, NETWORKS
 from ebmjax.report import plotting
 from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.tabular import csv_text
 from ebmjax.runtime.terminal import Parser, path_arg, run_cli
 
@@ -47,8 +47,7 @@ class Point(NamedTuple):
 
 def main(arguments: Sequence[str]) -> int:
   """Runs the study that the command line asks for and returns the exit code."""
-  logging.basicConfig(format="%(message)s", stream=sys.stderr)
-  logging.getLogger("ebmjax").setLevel(logging.INFO)
+  show_messages()
 
   def work() -> int:
     given, rest = _parser().parse_known_args(arguments)
@@ -64,11 +63,10 @@ def study(points: Sequence[Point], folder: Path) -> Path:
   # Later imports: --help and a mistyped key should not wait for JAX.
   from ebmjax import experiment
   from ebmjax.config.validation import resolve
-  from ebmjax.main import require_device, use_compilation_cache
+  from ebmjax.main import require_device
 
   for point in points:  # a mistake in the last is found before the first runs
     resolve(point.config)
-  use_compilation_cache()
   require_device()
   found = []
   for point in points:

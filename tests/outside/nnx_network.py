@@ -1,4 +1,4 @@
-"""E(x, y) = -<f(x), v_y>, f a layer with dropout and running statistics, in flax.nnx."""
+"""E(x, y) = -<f(x), v_y>, with dropout and running statistics, in flax.nnx."""
 
 import math
 from typing import Annotated
@@ -44,6 +44,4 @@ def bilinear(
   )
 
 
-SPEC = NetworkSpec(
-  bilinear, title="bilinear, nnx", classifier="sbc", small={"rank": 8}
-)
+SPEC = NetworkSpec(bilinear, title="bilinear, nnx", classifier="sbc", small={"rank": 8})

@@ -1,7 +1,6 @@
 """The command line of the figures."""
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +11,13 @@ from ebmjax.paper import figures
 from ebmjax.paper.figures import FIGURES
 from ebmjax.paper.figures.missing import folders, runs_of
 from ebmjax.paper.figures.pooling import scan
+from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.terminal import Parser, path_arg, run_cli
 
 
 def main(arguments: Sequence[str]) -> int:
   """Draws or lists what the command line asks for and returns the exit code."""
-  logging.basicConfig(format="%(message)s", stream=sys.stderr)
-  logging.getLogger("ebmjax").setLevel(logging.INFO)
+  show_messages()
 
   def work() -> int:
     given = _parser().parse_args(arguments)

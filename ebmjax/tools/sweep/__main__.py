@@ -53,7 +53,7 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   if given.test_seeds is not None:  # a wrong number is found before hours of work
     sweeping.with_key(settings[:1], "seeds", given.test_seeds)
   # Later import: --help and a mistyped key should not wait for JAX.
-  from ebmjax.main import require_device, use_compilation_cache
+  from ebmjax.main import require_device
   from ebmjax.tools.sweep import running
 
   require_device()
@@ -61,7 +61,6 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   settings, count = _held_out(settings, given.validation, load)
   folder = given.out or Path(f"{loading.default_workdir(given.config)}-sweep")
   running.check(settings, folder, load)
-  use_compilation_cache()
   found: dict[str, Any] = {"config": given.config, "changes": rest}
   found |= {"validation_images_of_each_class": count}
 
