@@ -70,11 +70,11 @@ def make_batch(
   value of the other by default, and without both all of `num_classes` count. x may be
   None where nothing reads it. Raises ValueError for what does not fit.
   """
-  y = as_labels(y)
+  labels = as_labels(y)
   if x is not None:
     x = jnp.asarray(x)
-    if x.shape[:1] != y.shape:
-      raise ValueError(f"x has shape {x.shape}, but y has {len(y)} labels.")
+    if x.shape[:1] != labels.shape:
+      raise ValueError(f"x has shape {x.shape}, but y has {len(labels)} labels.")
   seen = task_classes if seen is None else seen
   if seen is None and num_classes is None:
     raise ValueError("labels alone do not tell which classes count: give num_classes.")
@@ -86,11 +86,12 @@ def make_batch(
       "differ in the number of classes."
     )
   _require_labels_below(len(seen), y)
-  return Batch(x, y, jnp.zeros_like(y), seen, others, jnp.int32(0))  # type: ignore[arg-type]
+  task, step = jnp.zeros_like(labels), jnp.int32(0)
+  return Batch(x, labels, task, seen, others, step)  # type: ignore[arg-type]
 
 
 def as_labels(y: ArrayLike | Sequence[int]) -> Array:
-  """Returns y as [B] int32; its values are checked where they are known."""
+  """Returns y as [B] int32; raises ValueError where it is no row of integers."""
   y = jnp.asarray(y)
   if y.ndim != 1 or not jnp.issubdtype(y.dtype, jnp.integer):
     raise ValueError(f"labels must be integers [B], not {y.dtype}{list(y.shape)}.")
@@ -107,14 +108,16 @@ def _as_mask(name: str, mask: ArrayLike) -> Array:
   return mask
 
 
-def _require_labels_below(num_classes: int, y: Array) -> None:
-  if isinstance(y, jax.core.Tracer) or not len(y):
+def _require_labels_below(num_classes: int, y: ArrayLike | Sequence[int]) -> None:
+  """Raises where labels are out of range; what is being traced is not known."""
+  try:
+    values = np.asarray(y)  # no function of JAX, which would trace it
+  except jax.errors.TracerArrayConversionError:
     return
-  least, most = int(y.min()), int(y.max())
-  if least < 0 or most >= num_classes:
+  if len(values) and not 0 <= values.min() <= values.max() < num_classes:
     raise ValueError(
-      f"labels from {least} to {most} do not fit {num_classes} classes: give 0 to "
-      f"{num_classes - 1}."
+      f"labels from {values.min()} to {values.max()} do not fit {num_classes} classes: "
+      f"give 0 to {num_classes - 1}."
     )
 
 

@@ -3,10 +3,13 @@
 import re
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
-from ebmjax import main
-from ebmjax.networks import NetworkSpec
+from ebmjax import main, networks
+from ebmjax.errors import ConfigError
+from ebmjax.networks import NetworkSpec, from_functions
 from ebmjax.testing import check_method, check_network
 from tests.helpers import ROOT, SPLIT, overrides, read_results, write_idx
 from tests.outside import method, network
@@ -151,6 +154,59 @@ def same_for_all(inputs: Any, **keys: Any) -> Any:
 def test_the_battery_says_what_is_wrong_with_a_network(spec, said):
   with pytest.raises(AssertionError, match=said):
     check_network(spec)
+
+
+def convolving(inputs: Any, **keys: Any) -> Any:
+  """Returns a network of images that are not flat."""
+  height, width, channels = inputs.shape
+
+  def energies(kernel: Any, x: Any, labels: Any) -> Any:
+    pooled = jnp.einsum("bhwc,cf->bf", x, kernel) / (height * width)
+    return jnp.take_along_axis(pooled, labels, axis=1)
+
+  return from_functions(
+    lambda key: jax.random.normal(key, (channels, inputs.num_classes)),
+    energies,
+    inputs.num_classes,
+    normalise=inputs.prepare,
+  )
+
+
+def misshapen(inputs: Any, **keys: Any) -> Any:
+  """Returns a network with one energy for each row."""
+  return from_functions(
+    lambda key: jnp.zeros(()), lambda params, x, labels: x.sum(axis=1), 4
+  )
+
+
+IMAGES = NetworkSpec(
+  convolving,
+  title="convolving",
+  takes_rows=False,
+  accepts=lambda shape: len(shape) == 3,
+  wants="images [H, W, C]",
+)
+FLAT = IMAGES._replace(takes_rows=True)
+MISSHAPEN = NetworkSpec(misshapen, title="misshapen")
+
+
+def test_a_network_is_given_images_as_its_spec_says():
+  check_network(IMAGES)
+  with pytest.raises(AssertionError, match="unless its NetworkSpec has takes_rows=Fal"):
+    check_network(FLAT)
+
+
+@pytest.mark.parametrize(
+  ("name", "said"),
+  [
+    ("FLAT", r"fails on inputs of shape \(784,\) \(ValueError: .*reach .* as rows"),
+    ("MISSHAPEN", r"returned \[2\] for labels \[2, 2\]: return one energy for each"),
+  ],
+)
+def test_a_network_that_cannot_take_its_inputs_is_refused(name, said):
+  path = f"tests.test_outside:{name}"
+  with pytest.raises(ConfigError, match=said):
+    networks.make(path, input_shape=(784,), num_classes=4)
 
 
 def test_the_readme_shows_the_method():

@@ -1,0 +1,179 @@
+"""Losses in the training steps of other libraries, and their networks in ebmjax."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+import ebmjax
+from ebmjax import losses, methods, negatives, networks, objectives
+from ebmjax.errors import ConfigError
+from ebmjax.networks import Inputs
+from ebmjax.report import plots
+from ebmjax.runtime.trainer import Trainer
+from ebmjax.testing import check_network
+from ebmjax.types import Problem, make_batch
+from tests.helpers import SPLIT, make_config, write_idx
+from tests.outside import jax_network, nnx_network
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+CLASSES, SIZE = 3, 5
+NNX = "tests.outside.nnx_network:SPEC"
+X = jnp.asarray(np.random.default_rng(0).normal(size=(12, SIZE)), jnp.float32)
+Y = X[:, :CLASSES].argmax(axis=1)
+
+
+def falls(step: Any, model: Any) -> bool:
+  """Returns whether the loss is under half of its start after 60 steps."""
+  found = []
+  for number in range(60):
+    model, value = step(model, jax.random.key(number))
+    found.append(float(value))
+  return found[-1] < found[0] / 2
+
+
+def test_a_loss_in_a_training_step_of_nnx():
+  model = nnx_network.Bilinear(SIZE, 8, CLASSES, 0.0, nnx.Rngs(0))
+  optimizer = nnx.Optimizer(model, optax.adam(0.03), wrt=nnx.Param)
+
+  def train(model, optimizer, key):
+    def loss(model):
+      labels, valid = negatives.one_of_batch(key, Y, num_classes=CLASSES)
+      return losses.contrastive(model(X, labels), valid).mean()
+
+    value, gradient = nnx.value_and_grad(loss)(model)
+    optimizer.update(model, gradient)
+    return value
+
+  step: Any = nnx.jit(train)
+  assert falls(lambda state, key: (state, step(*state, key)), (model, optimizer))
+
+
+def test_a_loss_in_a_training_step_of_equinox():
+  eqx = pytest.importorskip("equinox", reason="Equinox is not installed")
+  energy = importlib.import_module("tests.outside.equinox_network").Energy
+  model, tx = energy(SIZE, 8, CLASSES, jax.random.key(0)), optax.adam(0.03)
+  state = tx.init(eqx.filter(model, eqx.is_inexact_array))
+
+  @eqx.filter_jit
+  def step(model, state, key):
+    @eqx.filter_value_and_grad
+    def loss(model):
+      labels, valid = negatives.all_of_batch(key, Y, num_classes=CLASSES)
+      energies = jax.vmap(jax.vmap(model, (None, 0)))(X, labels)
+      return losses.likelihood(energies, valid).mean()
+
+    value, gradient = loss(model)
+    updates, state = tx.update(gradient, state)
+    return (eqx.apply_updates(model, updates), state), value
+
+  assert falls(lambda both, key: step(*both, key), (model, state))
+
+
+def test_functions_under_a_method_in_a_loop_of_one_s_own():
+  """The parameters of a plain energy, held by SI; all that is needed in ten lines."""
+
+  def energies(params, x, labels):
+    return -jnp.take_along_axis(x @ params, labels, axis=1)
+
+  network = networks.from_functions(
+    lambda key: jax.random.normal(key, (SIZE, CLASSES)), energies, CLASSES
+  )
+  objective = objectives.make("contrastive", "one_of_batch")
+  row = jax.ShapeDtypeStruct((SIZE,), jnp.float32)
+  learner = methods.make("si", Problem(network, objective, optax.adam(0.3), row, 2))
+  state, step = jax.jit(learner.init)(jax.random.key(0)), jax.jit(learner.step)
+  batch = make_batch(X, Y, num_classes=CLASSES)
+  found = []
+  for number in range(40):
+    numbered = batch._replace(step=jnp.int32(number))
+    state, metrics = step(state, jax.random.key(number), numbered)
+    found.append(metrics["loss"])
+  assert found[-1] < found[0] / 2
+  np.testing.assert_allclose(learner.energies(state, X), -X @ state.params, rtol=1e-5)
+
+
+def test_the_network_of_nnx_passes_the_battery():
+  check_network(nnx_network.SPEC)
+
+
+def test_the_network_of_equinox_has_the_right_shapes_and_grows():
+  pytest.importorskip("equinox", reason="Equinox is not installed")
+  spec = importlib.import_module("tests.outside.equinox_network").SPEC
+  trained, fresh = (
+    spec.make(Inputs((SIZE,), classes), units=4).init(jax.random.key(classes))
+    for classes in (3, 4)
+  )
+  grown, _ = networks.grow(trained, fresh)
+  np.testing.assert_array_equal(grown.vectors[:3], trained[0].vectors)
+  name = "tests.outside.equinox_network:SPEC"
+  network = networks.make(name, input_shape=(SIZE,), num_classes=4, units=4)
+  found = jax.eval_shape(network.energies, grown, {}, X, jnp.arange(4))
+  assert found[0].shape == (len(X), 4)
+  with pytest.raises(ConfigError, match="this network has no features"):
+    network.features(grown, {}, X)
+
+
+def test_state_of_nnx_moves_in_training_alone_and_dropout_is_drawn_anew():
+  network = nnx_network.SPEC.make(Inputs((SIZE,), CLASSES), rank=8, drop=0.5)
+  params, state = jax.jit(network.init)(jax.random.key(0))
+  labels = jnp.arange(CLASSES)
+  run = jax.jit(network.energies, static_argnames="train")
+  first, moved = run(params, state, X, labels, train=True)
+  again, _ = run(params, moved, X, labels, train=True)
+  assert not np.allclose(first, again)
+  assert not np.allclose(moved["norm"]["mean"], state["norm"]["mean"])
+  one, kept = run(params, state, X, labels)
+  np.testing.assert_array_equal(one, run(params, state, X, labels)[0])
+  jax.tree.map(np.testing.assert_array_equal, kept, state)
+
+
+def test_a_run_with_a_network_of_nnx_is_resumed(tmp_path: Path, monkeypatch):
+  """Its running statistics and random streams are part of the checkpoints."""
+  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+  data_dir = write_idx(tmp_path / "data")
+  changes = {"network.name": NNX, "network.rank": 8, "checkpoint.every": 6}
+  config = ebmjax.config.with_settings(make_config(f"{SPLIT}:smoke", data_dir), changes)
+  whole = ebmjax.run(config, tmp_path / "whole")
+  train, calls = Trainer.train, []
+
+  def interrupted(self, chunk):
+    calls.append(chunk)
+    if len(calls) == 4:
+      raise KeyboardInterrupt
+    return train(self, chunk)
+
+  monkeypatch.setattr(Trainer, "train", interrupted)
+  with pytest.raises(KeyboardInterrupt):
+    ebmjax.run(config, tmp_path / "resumed")
+  resumed = ebmjax.run(config, tmp_path / "resumed")
+  assert resumed["accuracy_matrix"] == whole["accuracy_matrix"]
+  model = ebmjax.load(tmp_path / "resumed")
+  assert model.features(np.zeros((2, 28, 28), np.uint8)).shape == (2, 8)
+
+
+def test_a_network_of_functions_learns_classes_as_they_come():
+  """Room for a ninth class: the network is built again, and takes over what it knew."""
+  rng = np.random.default_rng(0)
+  model = ebmjax.EnergyClassifier(
+    "finetune",
+    "tests.outside.jax_network:SPEC",
+    settings={"network.units": 16, "optimiser.learning_rate": 0.03},
+    batch_size=16,
+  )
+  assert jax_network.SPEC.keys["units"].default == 64
+  for first in (0, 8):
+    y = np.repeat(np.arange(first, first + 2), 32)
+    rng.shuffle(y)
+    x = rng.normal(size=(64, 12)) + 4 * np.eye(12)[y]
+    model.partial_fit(x, y)
+  assert model.classes_.tolist() == [0, 1, 8, 9]
+  found = model.energies(x)[:, 2:]  # 8 and 9, which never met 0 and 1
+  assert np.mean(np.argmin(found, axis=1) == y - 8) > 0.9
