@@ -6,7 +6,6 @@ published figure and where the command differs from that run.
 
 import functools
 import json
-from collections.abc import Iterable
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -59,14 +58,6 @@ def claims() -> tuple[PaperClaim, ...]:
     PaperClaim(record["claim"], tuple((a, b) for a, b in record["pairs"]))
     for record in _content()["claims"]
   )
-
-
-def by_table(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-  """Groups cells by table, tables in the order of their first cells."""
-  found: dict[str, list[Cell]] = {}
-  for cell in cells:
-    found.setdefault(cell.table, []).append(cell)
-  return found
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from typing import Any
 from ebmjax.config.schema import choices_sentence, nearest
 from ebmjax.errors import ConfigError
 from ebmjax.paper import figures, listing, markdown, store
-from ebmjax.paper.cells import Cell, all_cells, by_table
+from ebmjax.paper.cells import Cell, all_cells
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.running import Outcome, Session, Settings, read_ledger
 from ebmjax.runtime.console import show_messages
@@ -95,7 +95,8 @@ def _require_one_action(given: argparse.Namespace) -> None:
 def select(cells: Iterable[Cell], names: list[str], ids: list[str]) -> list[Cell]:
   """Returns the cells of the tables and of the ids asked for, in their order."""
   cells = list(cells)
-  known, by_id = by_table(cells), {cell.id for cell in cells}
+  known = list(dict.fromkeys(cell.table for cell in cells))
+  by_id = {cell.id for cell in cells}
   for name in names:
     if name not in known and name != "all":
       choices = choices_sentence(name, [*known, "all"])

@@ -24,8 +24,6 @@ from ebmjax.runtime.workdir import WEIGHTS, Workdir
 
 MEASURED = Path(__file__).parent / "measured.json"
 _SEVERAL = ", "  # between the commits of a run that was resumed by another one
-_NOT_STORED = ("folder",)
-_OPTIONAL = ("weights",)  # stored where a run has them
 _log = logging.getLogger("ebmjax")
 
 
@@ -183,11 +181,9 @@ def _write(
   """Writes the entries and returns them; their cells may have changed since."""
   current = [_with_owner(entry, owners)._replace(folder=None) for entry in entries]
   current.sort(key=lambda entry: (entry.command, entry.seeds))
-  lines = [
-    "{\n" + ",\n".join(_line(key, value) for key, value in _kept(entry).items())
-    for entry in current
-  ]
-  content = "[\n" + "\n},\n".join(lines) + ("\n}\n]\n" if lines else "]\n")
+  # A line for each field, so that a diff shows what has changed.
+  texts = ",\n".join(map(_text, current))
+  content = f"[\n{texts}\n]\n" if texts else "[\n]\n"
   try:
     atomic.write(path, content)
   except OSError as error:
@@ -198,17 +194,14 @@ def _write(
   return current
 
 
-def _kept(entry: Entry) -> dict[str, Any]:
-  """Returns an entry by field, without those that it need not have."""
-  return {
-    key: value
-    for key, value in entry._asdict().items()
-    if key not in _NOT_STORED and not (key in _OPTIONAL and not value)
-  }
-
-
-def _line(key: str, value: Any) -> str:
-  return f' "{key}": {json.dumps(value, sort_keys=True)}'
+def _text(entry: Entry) -> str:
+  """Returns an entry as JSON, without its folder, and without weights it lacks."""
+  kept = entry._asdict()
+  del kept["folder"]
+  if not entry.weights:
+    del kept["weights"]
+  lines = (f' "{key}": {json.dumps(kept[key], sort_keys=True)}' for key in kept)
+  return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def _last_start(folder: Path) -> str:

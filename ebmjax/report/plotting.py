@@ -70,15 +70,22 @@ def style() -> AbstractContextManager[None]:
 
 def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
   """Returns a figure that needs no display, in inches, and its only axes."""
+  figure, axes = new_panels(width, height, 1, 1)
+  axes[0, 0].tick_params(labelsize=8)
+  return figure, axes[0, 0]
+
+
+def new_panels(
+  width: float, height: float, rows: int, columns: int, **options: Any
+) -> "tuple[Figure, np.ndarray]":
+  """Returns a figure that needs no display, in inches, and its axes [rows, columns]."""
   # matplotlib takes most of a second to import, and a run may never draw.
   from matplotlib.backends.backend_agg import FigureCanvasAgg
   from matplotlib.figure import Figure
 
   figure = Figure(figsize=(width, height), layout="constrained")
   FigureCanvasAgg(figure)
-  axes = figure.add_subplot()
-  axes.tick_params(labelsize=8)
-  return figure, axes
+  return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
 def png(figure: "Figure", dpi: int = DPI, **metadata: str) -> bytes:

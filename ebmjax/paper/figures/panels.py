@@ -38,12 +38,7 @@ def panels(
   rows: int, columns: int, height: float, **options: Any
 ) -> "tuple[Figure, np.ndarray]":
   """Returns a figure of `height` inches and its axes [rows, columns]."""
-  from matplotlib.backends.backend_agg import FigureCanvasAgg
-  from matplotlib.figure import Figure
-
-  figure = Figure(figsize=(WIDTH, height), layout="constrained")
-  FigureCanvasAgg(figure)
-  return figure, figure.subplots(rows, columns, squeeze=False, **options)
+  return plotting.new_panels(WIDTH, height, rows, columns, **options)
 
 
 def open_frame(axes: "Axes") -> None:

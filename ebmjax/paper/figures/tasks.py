@@ -24,6 +24,12 @@ METHODS = {  # name -> colour, marker
   "EWC": (plotting.PALETTE[1], "v"),
   "SBC": (COLOURS["SBC"], "s"),
 }
+_MARKS: dict[str, Any] = {"markersize": 4.5}
+_PUBLISHED: dict[str, Any] = {
+  "linestyle": "--",
+  "linewidth": 0.8,
+  "markerfacecolor": "white",
+}
 Point = tuple[int, float, float]  # tasks, accuracy and SEM in percent
 
 
@@ -33,9 +39,8 @@ def number_of_tasks(runs: Runs) -> "Figure":
   for position, (name, (colour, marker)) in enumerate(METHODS.items()):
     # A little apart: several methods score alike, and would hide one another.
     shift = 0.06 * (position - (len(METHODS) - 1) / 2)
-    open_marks = {"markerfacecolor": "white", "linestyle": "--", "linewidth": 0.8}
-    look = {"color": colour, "marker": marker, "markersize": 4.5}
-    _line(axes, published(name), shift, look | open_marks)
+    look = _MARKS | {"color": colour, "marker": marker}
+    _line(axes, published(name), shift, look | _PUBLISHED)
     _line(axes, ours(runs[name]), shift, look | {"zorder": 3, "label": name})
   axes.set_xticks(range(len(NUMBERS)), [str(number) for number in NUMBERS])
   axes.set(xlabel="number of tasks", ylabel="test accuracy at the end (%)")
@@ -81,17 +86,12 @@ def _legend() -> list[Any]:
   from matplotlib.lines import Line2D
 
   methods = [
-    Line2D([], [], color=colour, marker=marker, markersize=4.5, ls="", label=name)
+    Line2D([], [], color=colour, marker=marker, ls="", label=name, **_MARKS)
     for name, (colour, marker) in METHODS.items()
   ]
-  grey: dict[str, Any] = {"color": "0.3", "marker": "o", "markersize": 4.5}
+  grey = _MARKS | {"color": "0.3", "marker": "o"}
   full = Line2D([], [], label="ours", **grey)
-  dashed: dict[str, Any] = {
-    "linestyle": "--",
-    "linewidth": 0.8,
-    "markerfacecolor": "white",
-  }
-  return [*methods, full, Line2D([], [], label="paper", **(grey | dashed))]
+  return [*methods, full, Line2D([], [], label="paper", **grey | _PUBLISHED)]
 
 
 def _role(name: str) -> Role:

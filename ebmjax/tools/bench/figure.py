@@ -22,11 +22,9 @@ _STYLES = {"training": ("o", "-"), "inference": ("s", "--")}
 
 def draw(rows: list[Row]) -> "Figure":
   """Returns the figure of the points in `rows`; band: the range of the rounds."""
-  figure, first = plotting.new_figure(9.0, 7.0)
-  first.remove()
-  panels = figure.subplots(2, 2).flat
+  figure, grid = plotting.new_panels(9.0, 7.0, 2, 2)
   colours = dict(zip(_series(rows), plotting.PALETTE, strict=False))
-  for axes, (axis, title) in zip(panels, _TITLES.items(), strict=True):
+  for axes, (axis, title) in zip(grid.flat, _TITLES.items(), strict=True):
     points = sorted((r for r in rows if r["axis"] == axis), key=lambda r: r["value"])
     for work in _STYLES:
       for name, colour in colours.items():
