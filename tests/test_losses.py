@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import losses
+from ebmjax import losses, objectives
+from ebmjax.errors import ConfigError
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 ENERGIES = np.array([[0.3, -1.2, 2.0], [1.5, 0.1, -0.4], [-2.0, 3.0, 0.5]])
@@ -124,3 +125,15 @@ def test_every_precision_under_every_transformation(dtype):
       assert got.dtype == dtype
       close = 16 * float(jnp.finfo(dtype).eps)
       np.testing.assert_allclose(got.astype(float), wanted, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize(
+  ("name", "drawn", "said"),
+  [
+    ("contrastiv", "one_of_task", "did you mean 'contrastive'"),
+    ("ce", "all_sen", "did you mean 'all_seen'"),
+  ],
+)
+def test_an_objective_that_there_is_not_is_refused(name, drawn, said):
+  with pytest.raises(ConfigError, match=said):
+    objectives.make(name, drawn)
