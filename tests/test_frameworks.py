@@ -16,8 +16,8 @@ from ebmjax import losses, methods, negatives, networks, objectives
 from ebmjax.errors import ConfigError
 from ebmjax.networks import Inputs
 from ebmjax.report import plots
-from ebmjax.runtime.trainer import Trainer
 from ebmjax.testing import check_network
+from ebmjax.testing.methods import check_resumes_from_a_checkpoint, make_trial
 from ebmjax.types import Problem, make_batch
 from tests.helpers import SPLIT, make_config, write_idx
 from tests.outside import equinox_network, jax_network, nnx_network
@@ -135,27 +135,18 @@ def test_state_of_nnx_moves_in_training_alone_and_dropout_is_drawn_anew():
   jax.tree.map(np.testing.assert_array_equal, kept, state)
 
 
-def test_a_run_with_a_network_of_nnx_is_resumed(tmp_path: Path, monkeypatch):
-  """Its running statistics and random streams are part of the checkpoints."""
+def test_a_checkpoint_holds_running_statistics_and_random_streams():
+  check_resumes_from_a_checkpoint(make_trial(methods.find("finetune"), NNX))
+
+
+def test_a_run_with_a_network_of_nnx_becomes_a_model(tmp_path: Path, monkeypatch):
   monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
   data_dir = write_idx(tmp_path / "data")
-  changes = {"network.name": NNX, "network.rank": 8, "checkpoint.every": 6}
+  changes = {"network.name": NNX, "network.rank": 8}
   config = ebmjax.config.with_settings(make_config(f"{SPLIT}:smoke", data_dir), changes)
-  whole = ebmjax.run(config, tmp_path / "whole")
-  train, calls = Trainer.train, []
-
-  def interrupted(self, chunk):
-    calls.append(chunk)
-    if len(calls) == 4:
-      raise KeyboardInterrupt
-    return train(self, chunk)
-
-  monkeypatch.setattr(Trainer, "train", interrupted)
-  with pytest.raises(KeyboardInterrupt):
-    ebmjax.run(config, tmp_path / "resumed")
-  resumed = ebmjax.run(config, tmp_path / "resumed")
-  assert resumed["accuracy_matrix"] == whole["accuracy_matrix"]
-  model = ebmjax.load(tmp_path / "resumed")
+  results = ebmjax.run(config, tmp_path / "run")
+  assert results["config"]["network"] == {"name": NNX, "rank": 8, "drop": 0.1}
+  model = ebmjax.load(tmp_path / "run")
   assert model.features(np.zeros((2, 28, 28), np.uint8)).shape == (2, 8)
 
 
