@@ -2,8 +2,8 @@
 
 `write` needs the evaluations of a run as a `History`; `Board` takes its curves while it
 runs. A metric is a row of `METRICS` or a `MetricSpec` given to `write`. Of `facts` this
-package reads `data_source`, `data_full`, `wall_time` (seconds) and `steps_per_second`
-(over all seeds), each of them optional; all others are only kept.
+package reads `data_source`, `data_full`, `wall_time` (seconds), `steps_per_second`
+(over all seeds) and `budget`, each of them optional; all others are only kept.
 """
 
 from ebmjax.report.files import write

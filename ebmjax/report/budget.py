@@ -30,12 +30,12 @@ COSTS = (
     "State beside the network and its optimiser: stored images, importances, old "
     "networks, generators, class statistics.",
   ),
-  Cost("inference_flops", "Inference", "FLOP", "Energies of all labels, an image."),
+  Cost("inference_flops", "An image", "FLOP", "The energies of all its labels."),
 )
 
 
 def rows(results: Mapping[str, Any]) -> dict[Cost, str]:
-  """Returns the costs that results know, as "1.69 TFLOP"; older ones know none."""
+  """Returns the costs that results know, as "1.69 TFLOP"; older ones none."""
   found = results.get("budget")
   known = found if isinstance(found, Mapping) else {}
   return {

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ebmjax.config.identity import differences
 from ebmjax.report import budget, labels, paper_comparison, scores, significance
-from ebmjax.report.differences import differing_keys
 from ebmjax.report.stored import StoredRun
 from ebmjax.runtime.workdir import WEIGHTS
 
@@ -190,4 +190,16 @@ def _several(runs: Sequence[StoredRun], fact: str) -> bool:
 
 
 def _differing(runs: Sequence[StoredRun]) -> dict[str, list[Any]]:
-  return differing_keys([run.results["config"] for run in runs])
+  """Returns {key: its value in each run} of the keys in which any differs.
+
+  Keys that every run has come first; a run without a key has None.
+  """
+  configs = [run.results["config"] for run in runs]
+  found = [{d.key: d for d in differences(configs[0], other)} for other in configs]
+  keys = sorted({key for run in found for key in run})
+  usual = {key: run[key].first for run in found for key in run}
+  values = {
+    key: [run[key].second if key in run else usual[key] for run in found]
+    for key in keys
+  }
+  return dict(sorted(values.items(), key=lambda item: None in item[1]))

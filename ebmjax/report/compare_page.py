@@ -6,21 +6,8 @@ from typing import Any
 from ebmjax.report import compare, compare_files, compare_plots, labels, plots
 from ebmjax.report.history import matrices
 from ebmjax.report.labels import DASH
-from ebmjax.report.markup import (
-  Markup,
-  document,
-  element,
-  folded,
-  section,
-  table,
-)
-from ebmjax.report.page import (
-  MAX_TABLE,
-  banner,
-  explained,
-  over_seeds,
-  style,
-)
+from ebmjax.report.markup import Markup, document, element, section, table
+from ebmjax.report.page import banner, by_task, explained, over_seeds, style
 from ebmjax.report.stored import StoredRun
 
 _FOOTER = (
@@ -126,5 +113,4 @@ def _tasks(runs: Sequence[StoredRun], rows: Sequence[Mapping[str, Any]]) -> Mark
     for task in range(count)
   ]
   header = ("task", *(row["name"] for row in rows))
-  content = table("Accuracy of each task at the end (%)", header, made, "by-run")
-  return content if count <= MAX_TABLE else folded(f"All {count} tasks", content)
+  return by_task("Accuracy of each task at the end (%)", header, made, "by-run")

@@ -97,13 +97,13 @@ def decimal(value: float) -> str:
 def amount(number: float, unit: str) -> str:
   """Returns three digits of a number that is not negative, such as "1.69 TFLOP".
 
-  >>> amount(31_400, "B"), amount(999_600, "B"), amount(0, "B")
-  ('31.4 kB', '1 MB', '0 B')
+  >>> [plain(amount(number, "B")) for number in (0, 31_400, 999_600)]
+  ['0 B', '31.4 kB', '1 MB']
   """
   thousands = 0
   while number >= 999.5:
     number, thousands = number / 1000, thousands + 1
-  return f"{number:.3g} {' kMGTPE'[thousands].strip()}{unit}".rstrip()
+  return f"{number:.3g}{SPACE}{' kMGTPE'[thousands].strip()}{unit}".rstrip()
 
 
 def listed(texts: Iterable[str]) -> str:

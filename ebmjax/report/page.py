@@ -77,6 +77,14 @@ def explained(label: str, meaning: str) -> Markup:
   return join([label, element("small", meaning) if meaning else ""])
 
 
+def by_task(
+  caption: str, header: Sequence[Any], rows: Sequence[Sequence[Any]], class_: str = ""
+) -> Markup:
+  """Returns a table with a row for each task; many are folded away."""
+  made = table(caption, header, rows, class_ or None)
+  return made if len(rows) <= MAX_TABLE else folded(f"All {len(rows)} tasks", made)
+
+
 def _figures(title: str, figures: Sequence[Markup]) -> Markup:
   if not figures:
     return Markup()
@@ -141,7 +149,7 @@ def _budget(results: Mapping[str, Any]) -> list[Markup]:
     (explained(cost.title, cost.definition), text)
     for cost, text in budget.rows(results).items()
   ]
-  return [table("Budget of a seed", ("", ""), rows, "scores plain")] if rows else []
+  return [table("Budget of a seed", ("", ""), rows, "scores")] if rows else []
 
 
 def _cited(results: Mapping[str, Any]) -> str:
@@ -165,8 +173,7 @@ def _tasks(history: History) -> Markup:
   header = ("task", "when learned", "at the end", "task-incremental")
   scored = history.evaluated_on.capitalize()
   caption = f"{scored} accuracy of each task (%), mean over seeds"
-  made = table(caption, header, rows)
-  return made if len(rows) <= MAX_TABLE else folded(f"All {len(rows)} tasks", made)
+  return by_task(caption, header, rows)
 
 
 def _rejection(history: History) -> Markup:
@@ -180,12 +187,8 @@ def _rejection(history: History) -> Markup:
   ]
   titles = {spec.name: spec.label for spec in scores.METRICS}
   header = ("after task", *(titles[name] for name in columns))
-  made = table("At the end of each task, mean over seeds", header, rows, "seeds")
-  return section(
-    "Energy as rejection",
-    element("p", _REJECTION),
-    made if len(rows) <= MAX_TABLE else folded(f"All {len(rows)} task ends", made),
-  )
+  made = by_task("At the end of each task, mean over seeds", header, rows, "seeds")
+  return section("Energy as rejection", element("p", _REJECTION), made)
 
 
 def _matrix(history: History) -> Markup:

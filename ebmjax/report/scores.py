@@ -26,6 +26,13 @@ DECIMALS = 6  # of a percentage: far below one test image, and free of 19.899999
 HEADLINE = "average_accuracy"  # what runs are compared by, and the paper's number
 _DESCRIBED = ("title", "unit", "definition")  # what results.json says of a metric
 
+_REJECTION = {
+  "auroc": "Mean over task ends of the chance that an image of a class to come ranks "
+  "above one of a class seen",
+  "fpr95": "Mean over task ends of the share of images of classes to come accepted "
+  "where 95 % of the others are",
+}
+
 Summary = Mapping[str, Any]  # mean, sem, n and, since schema 2, per_seed
 
 
@@ -153,35 +160,16 @@ METRICS = (
     _at_worst(metrics.worst_case_accuracy),
     "Mean over tasks of the last one's accuracy and the others' lowest (WC-ACC).",
   ),
-  MetricSpec(
-    "auroc_lowest",
-    "AUROC, lowest energy",
-    "%",
-    _rejection("auroc_lowest"),
-    "Mean over task ends of the chance that an image of a class to come has a higher "
-    "energy than one of a class seen; its energy is the lowest of the classes seen.",
-  ),
-  MetricSpec(
-    "auroc_free",
-    "AUROC, free energy",
-    "%",
-    _rejection("auroc_free"),
-    "The same of -logsumexp(-E) over the classes seen.",
-  ),
-  MetricSpec(
-    "fpr95_lowest",
-    "FPR95, lowest energy",
-    "%",
-    _rejection("fpr95_lowest"),
-    "Mean over task ends of the share of images of classes to come that are accepted "
-    "where 95 % of those of classes seen are.",
-  ),
-  MetricSpec(
-    "fpr95_free",
-    "FPR95, free energy",
-    "%",
-    _rejection("fpr95_free"),
-    "The same of -logsumexp(-E) over the classes seen.",
+  *(
+    MetricSpec(
+      f"{rule}_{by}",
+      f"{rule.upper()}, {by} energy",
+      "%",
+      _rejection(f"{rule}_{by}"),
+      f"{meaning}, by {ranked} of the classes seen.",
+    )
+    for rule, meaning in _REJECTION.items()
+    for by, ranked in (("lowest", "the lowest energy"), ("free", "-logsumexp(-E)"))
   ),
   MetricSpec(
     "calibration_error",

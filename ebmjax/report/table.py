@@ -122,7 +122,7 @@ def _score(summary: Mapping[str, Any] | None) -> str:
 def _budget(results: Mapping[str, Any]) -> list[str]:
   found = budget.rows(results).items()
   costs = "; ".join(f"{cost.title.lower()} {text}" for cost, text in found)
-  return _entry("Budget", costs) if costs else []
+  return list(map(labels.plain, _entry("Budget", costs))) if costs else []
 
 
 def _remarks(results: Mapping[str, Any]) -> list[str]:
