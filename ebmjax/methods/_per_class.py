@@ -7,6 +7,7 @@ labels that are present, so that its cost does not grow with the number of class
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -63,19 +64,6 @@ def per_class_learner(
     rate = optax.cosine_decay_schedule(learning_rate, decay_steps)
   tx = optax.adam(rate)
 
-  def init(key: Array) -> ClassState:
-    frozen = network.init(key)
-    row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
-    width = jax.eval_shape(network.features, *frozen, row).shape[1]
-    own, shared = jax.random.split(jax.random.fold_in(key, 1))
-    # All classes start alike: their energies then differ by what they learned alone.
-    params = jax.tree.map(
-      lambda leaf: jnp.tile(leaf, (classes, *[1] * leaf.ndim)), models.init(own, width)
-    )
-    counts = jnp.zeros(classes, jnp.int32)
-    rest = models.init_shared(shared, width)
-    return ClassState(params, jax.vmap(tx.init)(params), counts, rest, frozen)
-
   def step(
     state: ClassState, key: Array, batch: Batch
   ) -> tuple[ClassState, dict[str, Array]]:
@@ -110,7 +98,26 @@ def per_class_learner(
     found = models.energies(state.params, state.shared, state.counts, phi)
     return with_unknown(found, state.counts > 0)
 
+  init = partial(_init, problem, models, tx)
   return Learner(init, step, consolidate, energies, consolidates=False)
+
+
+def _init(
+  problem: Problem, models: ClassModels, tx: optax.GradientTransformation, key: Array
+) -> ClassState:
+  """Returns the state before the first step."""
+  network, classes = problem.network, problem.network.num_classes
+  frozen = network.init(key)
+  row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
+  width = jax.eval_shape(network.features, *frozen, row).shape[1]
+  own, shared = jax.random.split(jax.random.fold_in(key, 1))
+  # All classes start alike: their energies then differ by what they learned alone.
+  params = jax.tree.map(
+    lambda leaf: jnp.tile(leaf, (classes, *[1] * leaf.ndim)), models.init(own, width)
+  )
+  counts = jnp.zeros(classes, jnp.int32)
+  rest = models.init_shared(shared, width)
+  return ClassState(params, jax.vmap(tx.init)(params), counts, rest, frozen)
 
 
 def _descend(

@@ -19,6 +19,7 @@ State: the optimiser's, and the old network (parameters, other variables) and it
 classes [C].
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -61,33 +62,10 @@ def lwf(
   """Returns LwF, at boundaries or every `consolidate_every` steps."""
   network, every = problem.network, consolidate_every
   distilled = partial(_distilled, temperature, distillation == "mean")
+  loss = partial(_loss, problem, distilled, bool(every))
 
   def init(params: PyTree, model_state: PyTree) -> Old:
     return Old(params, model_state, jnp.zeros(network.num_classes, bool))
-
-  def loss(
-    old: Old,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
-  ) -> tuple[Array, PyTree]:
-    del row_losses  # one pass over all labels serves both terms
-    labels = jnp.arange(network.num_classes)
-    energies, model_state = network.energies(
-      params, model_state, batch.x, labels, train=True
-    )
-
-    def candidates(labels: Array) -> tuple[Array, PyTree]:
-      return jnp.take_along_axis(energies, labels, axis=1), model_state
-
-    losses, model_state = problem.objective(candidates, key, batch)
-    answers = all_energies(network, old.params, old.model_state, batch.x)
-    kept = distilled(energies, answers, old.classes, batch.seen)
-    task_weight = 0.5 if every else 1 / jnp.maximum(batch.task[0] + 1, 1)
-    weight = jnp.where(jnp.any(old.classes), task_weight, 1.0)
-    return weight * jnp.mean(losses) + (1 - weight) * kept, model_state
 
   def track(old: Old, move: Move, key: Array, batch: Batch) -> Old:
     del key
@@ -103,6 +81,36 @@ def lwf(
   if every:
     return gradient_learner(problem, Addition(init, loss, track))
   return gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+
+
+def _loss(
+  problem: Problem,
+  distilled: Callable[..., Array],
+  periodic: bool,
+  old: Old,
+  row_losses: RowLosses,
+  params: PyTree,
+  model_state: PyTree,
+  key: Array,
+  batch: Batch,
+) -> tuple[Array, PyTree]:
+  """Returns L and the model state."""
+  del row_losses  # one pass over all labels serves both terms
+  network = problem.network
+  labels = jnp.arange(network.num_classes)
+  energies, model_state = network.energies(
+    params, model_state, batch.x, labels, train=True
+  )
+
+  def candidates(labels: Array) -> tuple[Array, PyTree]:
+    return jnp.take_along_axis(energies, labels, axis=1), model_state
+
+  losses, model_state = problem.objective(candidates, key, batch)
+  answers = all_energies(network, old.params, old.model_state, batch.x)
+  kept = distilled(energies, answers, old.classes, batch.seen)
+  task_weight = 0.5 if periodic else 1 / jnp.maximum(batch.task[0] + 1, 1)
+  weight = jnp.where(jnp.any(old.classes), task_weight, 1.0)
+  return weight * jnp.mean(losses) + (1 - weight) * kept, model_state
 
 
 def _distilled(

@@ -93,27 +93,20 @@ def pgma(
   generator_channels: Annotated[Count, "of the first convolution, with conv"] = 64,
 ) -> Learner:
   """Builds the given network with weights that each image generates for itself."""
-  autoencoder = make_autoencoder(
-    generator,
-    problem.row.shape,
-    hidden=generator_hidden,
-    channels=generator_channels,
-    latent=latent,
-  )
-  weights = WeightGenerator(
-    num_generated_units, problem.network.num_classes, generator_hidden
-  )
+  classes = problem.network.num_classes
+  sizes = {"hidden": generator_hidden, "channels": generator_channels, "latent": latent}
+  autoencoder = make_autoencoder(generator, problem.row.shape, **sizes)
+  weights = WeightGenerator(num_generated_units, classes, generator_hidden)
   adapted = Adapted(problem.network, autoencoder, weights)
   tx = optax.chain(optax.clip_by_global_norm(CLIP), problem.tx)
   rebuild = partial(autoencoder_loss, autoencoder, num_tasks=problem.num_tasks)
-  strength = strength * problem.num_tasks
   whole = problem._replace(network=as_network(adapted, problem.row), tx=tx)
-  solver = gradient_learner(whole, Addition(loss=partial(_loss, adapted, strength)))
+  loss = partial(_loss, adapted, strength * problem.num_tasks)
+  solver = gradient_learner(whole, Addition(loss=loss))
 
   def init(key: Array) -> GradientState:
     state = solver.init(key)
-    nothing = jnp.zeros(problem.network.num_classes, bool)
-    old = Old(state.params, state.model_state, nothing)
+    old = Old(state.params, state.model_state, jnp.zeros(classes, bool))
     return state._replace(own=Memory(tx.init(state.model_state["autoencoder"]), old))
 
   def step(
@@ -122,10 +115,10 @@ def pgma(
     dream_key, autoencoder_key, solver_key = jax.random.split(key, 3)
     memory: Memory = state.own
     dreams = dream(adapted, memory.old, dream_key, replay_batch, problem.row)
-    loss = partial(rebuild, rows=as_rows(batch.x), dreams=dreams)
+    error = partial(rebuild, rows=as_rows(batch.x), dreams=dreams)
     trained = state.model_state["autoencoder"], memory.opt_state
     keys = jax.random.split(autoencoder_key, repeats)
-    params, opt_state = _descend(tx, loss, trained, keys)
+    params, opt_state = _descend(tx, error, trained, keys)
     model_state = state.model_state | {"autoencoder": params}
     state, metrics = solver.step(
       state._replace(model_state=model_state, own=dreams), solver_key, batch

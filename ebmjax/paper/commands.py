@@ -164,9 +164,15 @@ def with_figure(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @functools.cache
-def problem_of(command: str) -> tuple[Any, ...]:
-  """Returns what FILE[:variants] solves and with what."""
-  return _problem(decisive(load(command).to_dict()))
+def problem_of(command: str) -> tuple[Any, ...] | None:
+  """Returns what FILE[:variants] solves and with what, None where it cannot be read.
+
+  A run that ends while somebody edits the file must not be lost.
+  """
+  try:
+    return _problem(decisive(load(command).to_dict()))
+  except ConfigError:
+    return None
 
 
 def _problem(flat: Mapping[str, Any]) -> tuple[Any, ...]:

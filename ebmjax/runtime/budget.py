@@ -33,7 +33,7 @@ def measure(spec: RunSpec) -> dict[str, int]:
   # Loops of that length go over the labels of a batch.
   passes = int(sizes.sum() if setting == "joint" else sizes.max())
   parts = describe_parts(spec)
-  step = flops.count(learner.step, state, key, _batch(spec), passes=passes)
+  step = flops.count(learner.step, state, key, batch_shapes(spec), passes=passes)
   at_end = flops.count(learner.prepare, state, passes=passes)
   if learner.consolidates and setting == "boundary_aware":
     view = _finished_task(spec)
@@ -66,7 +66,7 @@ def _rows(spec: RunSpec, number: int) -> Any:
   return jax.ShapeDtypeStruct((number, *x.shape[1:]), x.dtype)
 
 
-def _batch(spec: RunSpec) -> Batch:
+def batch_shapes(spec: RunSpec) -> Batch:
   """Returns the shapes of a step's batch."""
   size, seen = spec.stream.rows.shape[-1], _mask(spec.stream.classes.shape[-1])
   y = _integers(size)

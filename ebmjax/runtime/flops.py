@@ -54,7 +54,7 @@ def _of_equation(equation: Any, passes: int) -> float:
   name, params = equation.primitive.name, equation.params
   if name in _RULES:
     return _RULES[name](equation)
-  inner = [_of_jaxpr(jaxpr, passes) for jaxpr in _jaxprs(params)]
+  inner = [_of_jaxpr(jaxpr, passes) for jaxpr in jaxprs(params)]
   if name == "cond":
     return max(inner)
   if inner:
@@ -66,7 +66,7 @@ def _of_equation(equation: Any, passes: int) -> float:
   return max(_size(aval) for aval in numbers)
 
 
-def _jaxprs(params: dict[str, Any]) -> Iterator[Any]:
+def jaxprs(params: dict[str, Any]) -> Iterator[Any]:
   """Yields the jaxprs among an equation's parameters."""
   for value in params.values():
     for part in value if isinstance(value, list | tuple) else (value,):
