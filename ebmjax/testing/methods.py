@@ -180,7 +180,9 @@ def check_step_keeps_types(trial: Trial) -> None:
   """A step keeps the state's structure, shapes and types, as a scan needs."""
   learner = make_learner(trial, SGD)
   state = jax.jit(learner.init).eval_shape(jax.random.key(0))
-  after, metrics = jax.jit(learner.step).eval_shape(state, jax.random.key(0), batch_at(0))
+  after, metrics = jax.jit(learner.step).eval_shape(
+    state, jax.random.key(0), batch_at(0)
+  )
   trees.require_alike(state, after, "the state after a step")
   assert "loss" in metrics, 'a step\'s metrics need a "loss"'
   shape = metrics["loss"].shape
