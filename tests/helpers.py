@@ -69,16 +69,12 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(cache: Path) -> dict[str, str]:
-  """Returns the variables of a child process, compiled programs going to `cache`.
-
-  They are compiled as with the fixture `quick_compilation`.
-  """
-  quick = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+  """Returns the variables of a child process, compiled programs going to `cache`."""
   places = {
     "JAX_COMPILATION_CACHE_DIR": str(cache),
     "PYTHONPATH": loading.python_path(),
   }
-  return os.environ | places | quick
+  return os.environ | places
 
 
 def read_results(workdir: Path) -> dict[str, Any]:

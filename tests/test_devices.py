@@ -1,6 +1,7 @@
 """Seeds over several devices give the bits of one; split batches the same numbers."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +20,9 @@ from tests.on_devices import RUNS
 def base(tmp_path_factory) -> Path:
   """Returns the folder with what a process of four devices has found."""
   base = tmp_path_factory.mktemp("devices")
+  four = "--xla_force_host_platform_device_count=4"
   variables = {
-    "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
-    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} {four}",
     "JAX_PLATFORMS": "cpu",
   }
   subprocess.run(

@@ -16,7 +16,6 @@ from ebmjax.config import default, loading, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.errors import DivergenceError
 from ebmjax.methods.finetune import FINETUNE, finetune
-from ebmjax.report import plots
 from ebmjax.runtime import divergence
 from tests.helpers import (
   PERMUTED,
@@ -48,12 +47,6 @@ pytestmark = pytest.mark.usefixtures("quick_compilation")
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory) -> Path:
   return write_idx(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture
-def no_plots(monkeypatch) -> None:
-  """Leaves the figures out: they take longer than a small run."""
-  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
 
 
 def evaluations_of(workdir: Path) -> dict[int, dict[str, np.ndarray]]:

@@ -13,7 +13,6 @@ from ebmjax.config import loading
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, trunk_file
-from ebmjax.report import plots
 from ebmjax.runtime.trainer import make_learner, make_problem
 from ebmjax.tools import export
 from ebmjax.types import TaskView
@@ -25,12 +24,7 @@ PRETRAIN = str(ROOT / "configs" / "pretrain_cifar10.py")
 TINY = {"stream__iterations": 4, "stream__batch_size": 8, "eval__batch_size": 20}
 
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
-
-@pytest.fixture(autouse=True)
-def no_plots(monkeypatch):
-  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+pytestmark = pytest.mark.usefixtures("no_plots")
 
 
 @pytest.fixture(scope="module")

@@ -13,21 +13,15 @@ from ebmjax.config.constraints import require_classes
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
 from ebmjax.methods import METHODS
-from ebmjax.report import plots
 from tests.helpers import PERMUTED, SPLIT, TIMINGS, make_config, read_results, write_idx
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = pytest.mark.usefixtures("no_plots")
 
 BASELINES = [method for method in METHODS if method != "finetune"]
 # Those that need not be told where a task ends.
 ANYWHERE = [m for m in BASELINES if METHODS[m].periodic or not METHODS[m].boundaries]
 # Those that take the experiment's own network, and do not need a classifier.
 ON_ENERGIES = [m for m in BASELINES if not METHODS[m].network and m != "icarl"]
-
-
-@pytest.fixture(autouse=True)
-def no_plots(monkeypatch):
-  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from ml_collections import ConfigDict
 
 from ebmjax import methods
 from ebmjax.config import flat_keys, loading, nested
@@ -16,20 +15,10 @@ from ebmjax.config.identity import decisive, differences, identity
 from ebmjax.errors import ConfigError
 from ebmjax.paper import commands, estimates
 from ebmjax.paper.cells import Cell, all_cells, claims
+from tests.entries import CELLS, EBM, changed
 from tests.helpers import ROOT
 
-EBM = "boundary_aware_no_replay/ebm/split_mnist"
-CELLS = {cell.id: cell for cell in all_cells()}
 TABLES = [cell for cell in all_cells() if cell.table != "capacity"]
-
-
-def changed(chosen: str, **changes: Any) -> dict[str, Any]:
-  """Returns the recorded configuration of FILE[:variants] with other values."""
-  config = ConfigDict(commands.load(chosen).to_dict())
-  config.update_from_flattened_dict(
-    {key.replace("__", "."): value for key, value in changes.items()}
-  )
-  return decisive(config.to_dict())
 
 
 def test_the_tables_have_115_cells_with_readable_unique_ids():

@@ -71,7 +71,6 @@ def base(tmp_path_factory) -> Iterator[Path]:
   (base / "small.py").write_text(CONFIG)
   with pytest.MonkeyPatch.context() as patch:
     patch.setenv("JAX_COMPILATION_CACHE_DIR", str(base / "cache"))
-    patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     yield base
 
 

@@ -24,11 +24,6 @@ CHANGES = {"eval__every": 8, "checkpoint__keep": 9}
 FACTS = {"data_source": "mnist", "data_digest": "abc", "data_full": True}
 
 
-@pytest.fixture
-def no_plots(monkeypatch) -> None:
-  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory) -> Path:
   """Returns a folder with data/, and run/, a finished run."""

@@ -11,17 +11,13 @@ from ebmjax.report import (
   compare_files,
   compare_page,
   compare_plots,
-  plots,
   significance,
   stored,
 )
 from ebmjax.tools.report import main
 from tests.report.pages import FACTS, Reader, store
 
-
-@pytest.fixture(autouse=True)
-def no_plots(monkeypatch) -> None:
-  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+pytestmark = pytest.mark.usefixtures("no_plots")
 
 
 @pytest.fixture

@@ -16,12 +16,6 @@ from tests.report.pages import FACTS, Reader, losses, luminance, store
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"
 
 
-@pytest.fixture
-def no_plots(monkeypatch) -> None:
-  """Leaves the figures out, which take most of the time."""
-  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
-
-
 def full_config(**changes: Any) -> dict[str, Any]:
   config = configuration.default()
   given = {name.replace("__", "."): value for name, value in changes.items()}
@@ -87,6 +81,7 @@ def test_energies_as_rejection_by_task_end(make_history, no_plots):
   assert "Energy as rejection" not in text and "Calibration error" in text
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_nested_facts_get_a_row_an_entry(make_history):
   facts = FACTS | {"odd": {"deep": {"one_two": [1, 2]}, "none": None}}
   made = render(make_history(), facts=facts)
@@ -105,6 +100,7 @@ def test_nested_facts_get_a_row_an_entry(make_history):
   assert not any(part in text for part in ("{", "batch devices", "odd, none"))
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_every_key_of_the_configuration_is_there(make_history):
   config = full_config(stream__tasks=3)
   text = Reader(render(make_history(), config)).text
@@ -125,6 +121,7 @@ def test_what_users_wrote_is_shown_and_not_obeyed(make_history):
   assert reader.text.count(EVIL) >= 10
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_other_data_than_the_full_set_is_flagged(make_history):
   facts = FACTS | {"data_full": False, "data_source": "ONLY 5,000 IMAGES"}
   reader = Reader(render(make_history(), facts=facts))

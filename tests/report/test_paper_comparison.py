@@ -13,7 +13,6 @@ from ebmjax.report import (
   compare,
   page,
   paper_comparison,
-  plots,
   stored,
   summarise,
 )
@@ -24,9 +23,7 @@ SPLIT = "configs/splitmnist.py"
 STAR = "* The paper's figure is of another configuration than "
 
 
-@pytest.fixture(autouse=True)
-def no_plots(monkeypatch) -> None:
-  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+pytestmark = pytest.mark.usefixtures("no_plots")
 
 
 def config_of(chosen: str, **changes: Any) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 import csv
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from ebmjax.report import plots, write
 from ebmjax.runtime import atomic
+from tests.report.conftest import make_config, make_history
 
 FIGURES = {
   *("accuracy_per_task", "accuracy_matrix", "predicted_labels"),
@@ -45,24 +47,48 @@ def refuse(token: str) -> None:
   raise AssertionError(f"{token} is not JSON")
 
 
-def test_write_leaves_exactly_these_files(tmp_path, make_history, make_config):
-  results = write(tmp_path / "run", make_history(), make_config(), {}, scalars())
+class Written(NamedTuple):
+  """A run's folder, the results, and the names of its files as they were written."""
+
+  folder: Path
+  results: dict[str, Any]
+  order: list[str]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Written:
+  """Drawing takes seconds: the tests of whole folders share this one."""
+  folder, order = tmp_path_factory.mktemp("written"), []
+  plain = atomic.write
+
+  def record(path, content):
+    order.append(path.name)
+    plain(path, content)
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(atomic, "write", record)
+    results = write(folder, make_history(), make_config(), {}, scalars())
+  return Written(folder, results, order)
+
+
+def test_write_leaves_exactly_these_files(written):
   found = {
-    str(path.relative_to(tmp_path / "run"))
-    for path in (tmp_path / "run").rglob("*")
+    str(path.relative_to(written.folder))
+    for path in written.folder.rglob("*")
     if path.is_file() and path.parent.name != "tensorboard"
   }
   images = {f"plots/{name}.png" for name in FIGURES}
   tables = {"results.json", "accuracy_matrix.csv", "eval_results.csv", "metrics.csv"}
   assert found == images | tables | {"report.html"}
-  text = (tmp_path / "run" / "results.json").read_text("utf-8")
-  assert json.loads(text, parse_constant=refuse) == results
+  text = (written.folder / "results.json").read_text("utf-8")
+  assert json.loads(text, parse_constant=refuse) == written.results
   for name in images:
-    content = (tmp_path / "run" / name).read_bytes()
+    content = (written.folder / name).read_bytes()
     assert content.startswith(PNG) and content.endswith(b"IEND\xaeB`\x82")
     assert b"Software" not in content  # a version would change the bytes
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_accuracy_csv_is_long_and_in_percent(tmp_path, make_history, make_config):
   history = make_history(tasks=3, runs=2, per_task=2)
   write(tmp_path, history, make_config(), {}, [])
@@ -78,6 +104,7 @@ def test_accuracy_csv_is_long_and_in_percent(tmp_path, make_history, make_config
   assert ahead["accuracy"] == "" and float(ahead["masked_accuracy"]) > 1
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_eval_csv_follows_avalanche(tmp_path, make_history, make_config):
   history = make_history(tasks=2, runs=2, per_task=1)
   history.evaluations.accuracy[1] = [[0.9, np.nan], [0.8, np.nan]]
@@ -91,9 +118,8 @@ def test_eval_csv_follows_avalanche(tmp_path, make_history, make_config):
   )
 
 
-def test_metrics_csv_has_a_row_per_seed(tmp_path, make_history, make_config):
-  results = write(tmp_path, make_history(), make_config(), {}, [])
-  rows = read_csv(tmp_path / "metrics.csv")
+def test_metrics_csv_has_a_row_per_seed(written):
+  results, rows = written.results, read_csv(written.folder / "metrics.csv")
   assert [row["seed"] for row in rows] == ["0", "1"]
   assert list(rows[0]) == ["seed", *results["metrics"]]
   for name in results["metrics"]:
@@ -101,26 +127,19 @@ def test_metrics_csv_has_a_row_per_seed(tmp_path, make_history, make_config):
     assert [row[name] for row in rows] == wanted
 
 
-def test_files_are_deterministic(tmp_path, make_history, make_config):
-  for name in ("a", "b"):
-    write(tmp_path / name, make_history(), make_config(), {}, scalars())
-  for path in (p for p in (tmp_path / "a").rglob("*.*") if "tfevents" not in p.name):
-    other = tmp_path / "b" / path.relative_to(tmp_path / "a")
+def test_files_are_deterministic(written, tmp_path, make_history, make_config):
+  write(tmp_path, make_history(), make_config(), {}, scalars())
+  compared = [p for p in written.folder.rglob("*.*") if "tfevents" not in p.name]
+  assert len(compared) == len(written.order)
+  for path in compared:
+    other = tmp_path / path.relative_to(written.folder)
     assert path.read_bytes() == other.read_bytes(), path.name
 
 
-def test_results_come_last(tmp_path, make_history, make_config, monkeypatch):
-  order = []
-  plain = atomic.write
-
-  def record(path, content):
-    order.append(path.name)
-    plain(path, content)
-
-  monkeypatch.setattr(atomic, "write", record)
-  write(tmp_path, make_history(), make_config(), {}, scalars())
-  assert len(order) == len(FIGURES) + 5
-  assert order[-1] == "results.json" and order.count("results.json") == 1
+def test_results_come_last(written):
+  assert len(written.order) == len(FIGURES) + 5
+  assert written.order[-1] == "results.json"
+  assert written.order.count("results.json") == 1
 
 
 def test_no_loss_no_figure(make_history):

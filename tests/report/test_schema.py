@@ -14,7 +14,6 @@ from ebmjax.report import (
   closing_table,
   compare,
   compare_files,
-  plots,
   stored,
   summarise,
   write,
@@ -27,9 +26,7 @@ from tests.report.test_report_tensorboard import points, read_events
 LATER = ("average_incremental_accuracy", "learning_accuracy")  # of schema 2
 
 
-@pytest.fixture(autouse=True)
-def no_plots(monkeypatch) -> None:
-  monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
+pytestmark = pytest.mark.usefixtures("no_plots")
 
 
 def first_version(results: dict[str, Any]) -> dict[str, Any]:
