@@ -1,5 +1,6 @@
 """Class means, SLDA and ridge regression against the formulas in float64."""
 
+from functools import cache
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ PIXELS, CLASSES, SIZE, BATCHES = 20, 5, 16, 12
 NAMES = ("ncm", "slda", "ridge")
 
 
+@cache  # the same functions again: nothing is compiled twice
 def make(name: str, network: str = "raw", **keys: Any) -> Any:
   size: dict[str, Any] = {} if network == "raw" else {"num_features": 30}
   built = networks.make(network, input_shape=(PIXELS,), num_classes=CLASSES, **size)
