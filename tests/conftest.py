@@ -32,11 +32,6 @@ def programs_are_forgotten():
     jax.clear_caches()
 
 
-@pytest.fixture(scope="module")
-def quick_compilation():
-  """Does nothing: every test compiles so."""
-
-
 @pytest.fixture
 def no_plots(monkeypatch) -> None:
   """Leaves the figures out: they take longer than a small run."""

@@ -12,7 +12,7 @@ from ebmjax.tools.bench.measuring import Options
 from ebmjax.tools.bench.tables import markdown, rates, ways
 from tests.helpers import tiny_training
 
-pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
+pytestmark = pytest.mark.usefixtures("few_images")
 
 TINY = tiny_training(steps=3)
 

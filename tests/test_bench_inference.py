@@ -9,7 +9,7 @@ from ebmjax.tools.bench import cases, inference, peer
 from ebmjax.tools.bench.measuring import Options
 from ebmjax.tools.bench.tables import markdown, rates
 
-pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
+pytestmark = pytest.mark.usefixtures("few_images")
 
 SMALL = (("network.hidden", 24), ("stream.batch_size", 16), ("eval.batch_size", 10))
 PLAIN = cases.Inference("tiny", "permmnist.py", "plain", 3, 2, SMALL)

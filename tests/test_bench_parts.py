@@ -24,7 +24,7 @@ from ebmjax.tools.bench.flops import Product
 from ebmjax.tools.bench.measuring import Options
 from tests.helpers import tiny_training
 
-pytestmark = pytest.mark.usefixtures("quick_compilation", "few_images")
+pytestmark = pytest.mark.usefixtures("few_images")
 
 TINY = tiny_training(steps=4)
 

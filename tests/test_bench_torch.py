@@ -14,7 +14,7 @@ pytestmark = [
   pytest.mark.skipif(
     not PYTHON, reason="EBMJAX_TORCH_PYTHON, a Python that has torch, is unset"
   ),
-  pytest.mark.usefixtures("quick_compilation", "few_images"),
+  pytest.mark.usefixtures("few_images"),
 ]
 
 

@@ -13,8 +13,6 @@ from ebmjax.testing.tasks import SIZE, batch_at, view_of
 from ebmjax.types import Batch, Network, Problem
 from tests.trials import make
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SBC = ("sbc",)
 
 

@@ -29,7 +29,6 @@ from tests.two_tasks import (
 HIDDEN, LATENT = 20, 3
 TEMPERATURE = 2.0
 FEEDBACK = Feedback(PIXELS, HIDDEN, LATENT, CLASSES, gate_off=0.5)
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def plain_network() -> Network:

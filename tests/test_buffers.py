@@ -12,8 +12,6 @@ from ebmjax.methods import buffers
 from ebmjax.methods.buffers import Buffer, Reservoir
 from ebmjax.types import TaskView
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 BUDGET, CLASSES, PIXELS, ROWS = 20, 8, 3, 60
 ROW = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
 

@@ -21,8 +21,6 @@ TINY = ["--config.network.hidden=8", "--config.stream.iterations=4"]
 TINY += ["--config.stream.batch_size=20", "--config.network.label_rows=12"]
 TINY += ["--config.eval.batch_size=50", "--config.runner.chunk=4"]
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 @pytest.fixture(autouse=True)
 def no_extras(monkeypatch):

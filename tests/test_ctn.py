@@ -16,8 +16,6 @@ from ebmjax.methods.ctn import ctn
 from ebmjax.types import Learner, Problem
 from tests.two_tasks import CLASSES, PIXELS, SIZE, after_first_task, batch_of, end_of
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 RATE, HIDDEN, OUTPUTS = 0.01, 5, 2
 BUDGET = 26  # of two tasks: 3 semantic and 10 episodic rows each
 

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pytest
 
 from ebmjax import networks, objectives
 from ebmjax.methods._gradient import all_energies
@@ -35,7 +34,6 @@ RATE = 0.1
 VAE = VariationalAutoencoder(PIXELS, HIDDEN, LATENT)
 ROW = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
 GENERATOR = make_generator(ROW, HIDDEN, LATENT)
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @cache  # the same functions again: nothing is compiled twice

@@ -17,7 +17,6 @@ from ebmjax.methods.finetune import finetune
 from ebmjax.types import Batch, Learner, Network, Problem, TaskView
 
 PIXELS, CLASSES, SIZE = 6, 4, 8
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def make_problem(

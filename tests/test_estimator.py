@@ -17,7 +17,6 @@ from ebmjax.config import default, with_settings
 from ebmjax.errors import ConfigError, DataError, UserError
 from ebmjax.models import loading
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 FEW = {"network.num_features": 32}
 CENTRES = np.random.default_rng(5).normal(size=(24, 12))
 

@@ -15,8 +15,6 @@ from ebmjax.testing.tasks import CLASSES, SIZE, batch_at, view_of
 from tests.helpers import assert_same_bits
 from tests.trials import make, trial_of
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SBC = ("sbc",)
 STRENGTH, DECAY = 30.0, 0.25
 

@@ -41,9 +41,6 @@ VARIANTS = [
 ]
 
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
-
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory) -> Path:
   return write_idx(tmp_path_factory.mktemp("data"))

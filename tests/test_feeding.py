@@ -13,7 +13,6 @@ from ebmjax.runtime.sharding import ONE_DEVICE
 from ebmjax.runtime.trainer import RunSpec, Trainer
 from tests import programs
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 SMALL = {
   "stream__batch_size": 4,
   "network__hidden": 4,

@@ -32,7 +32,7 @@ MAGIC = {".svg": b"<?xml", ".pdf": b"%PDF-", ".png": b"\x89PNG\r\n\x1a\n"}
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory, quick_compilation) -> Path:
+def root(tmp_path_factory) -> Path:
   """Returns a folder with runs for every figure."""
   folder: Path = tmp_path_factory.mktemp("figures")
   mnist, runs = write_idx(folder / "mnist"), folder / "runs"

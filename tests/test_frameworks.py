@@ -22,8 +22,6 @@ from ebmjax.types import Problem, make_batch
 from tests.helpers import SPLIT, make_config, write_idx
 from tests.outside import equinox_network, jax_network, nnx_network
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 CLASSES, SIZE = 3, 5
 NNX = "tests.outside.nnx_network:SPEC"
 X = jnp.asarray(np.random.default_rng(0).normal(size=(12, SIZE)), jnp.float32)

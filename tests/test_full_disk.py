@@ -21,8 +21,6 @@ SBC = f"{SPLIT}:smoke,sbc"
 TOLD = "cannot be written (No space left on device); make room, and the same command "
 TOLD += "continues from the last checkpoint."
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 @contextmanager
 def no_file_beyond(size: int) -> Iterator[None]:

@@ -23,7 +23,6 @@ from ebmjax.methods.gss_greedy import (
 from ebmjax.types import Batch, Learner, Problem
 
 PIXELS, CLASSES, SIZE, BUDGET = 6, 4, 4, 10
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @cache  # the same functions again: nothing is compiled twice

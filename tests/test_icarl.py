@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pytest
 
 from ebmjax import networks, objectives
 from ebmjax.methods._herding import herd
@@ -15,7 +14,6 @@ from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import Batch, Learner, Network, Problem, TaskView
 
 PIXELS, CLASSES, SIZE, ROWS = 6, 4, 8, 30
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 AS_IT_IS = AUGMENTATIONS["none"]
 
 

@@ -13,8 +13,6 @@ from ebmjax import networks
 from ebmjax.methods import importance
 from ebmjax.types import Network, TaskView
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 PIXELS, CLASSES, ROWS = 6, 4, 10
 SEEN = jnp.array([True, False, True, True])
 VALID = jnp.arange(ROWS) % 5 != 3  # two rows of ten do not count

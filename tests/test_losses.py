@@ -8,7 +8,6 @@ import pytest
 from ebmjax import losses, objectives
 from ebmjax.errors import ConfigError
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 ENERGIES = np.array([[0.3, -1.2, 2.0], [1.5, 0.1, -0.4], [-2.0, 3.0, 0.5]])
 VALID = np.array([[True, True, True], [True, False, True], [True, False, False]])
 

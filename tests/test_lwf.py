@@ -15,8 +15,6 @@ from ebmjax.types import Network, Problem
 from tests.helpers import assert_same_bits
 from tests.trials import make
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SBC = ("sbc",)
 EBM = ("ebm",)
 TEMPERATURE = 3.0

@@ -13,8 +13,6 @@ from ebmjax.testing.tasks import CLASSES, SIZE, batch_at, view_of
 from tests.helpers import assert_same_bits
 from tests.trials import make
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SBC, EBM = ("sbc",), ("ebm",)
 KINDS = ("batch", "per_row")
 both_kinds = pytest.mark.parametrize("kind", KINDS)

@@ -21,8 +21,6 @@ SMALL = {"stream__batch_size": 16, "eval__batch_size": 20, "network__hidden": 8}
 # A layer of 8 units, the labels' vectors and the output.
 PARAMETERS = 784 * 8 + 8 + 10 * 8 + 8 + 1
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 @pytest.fixture(scope="module")
 def spec() -> RunSpec:

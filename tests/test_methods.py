@@ -13,8 +13,6 @@ from ebmjax.testing.tasks import CLASSES, batch_at
 from ebmjax.types import Learner
 from tests.trials import make, trial_of
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 # What depends on the method alone: tried on its first network, for these take longest.
 ONCE = ("compiled_equals_eager", "resumes_from_a_checkpoint")
 # (method, network[, objective, negatives])

@@ -15,7 +15,6 @@ from ebmjax.config import default, with_settings
 from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.tools import export, predict
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 SMALL = {
   "data.source": "embedded",
   "stream.tasks": 2,

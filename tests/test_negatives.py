@@ -11,8 +11,6 @@ from ebmjax import negatives, types
 from ebmjax.negatives import NEGATIVES
 from ebmjax.types import Batch
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 CLASSES = 6
 ONE = ["one_of_task", "one_of_batch", "one_by_frequency"]
 

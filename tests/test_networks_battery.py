@@ -11,8 +11,6 @@ from ebmjax.testing.networks import (
   make_trial,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 def trial_of(network: str) -> Trial:
   """Returns a trial whose convolutions compile fast; their forms are equal."""

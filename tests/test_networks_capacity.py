@@ -14,8 +14,6 @@ from ebmjax.networks.capacity import CapacityEnergy
 from ebmjax.types import num_params
 from tests.helpers import ROOT
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 CONFIG = str(ROOT / "configs" / "capacity.py")
 
 

@@ -6,14 +6,11 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from jax import lax
 
 from ebmjax import networks
 from ebmjax.networks.resnet import SlimResNet18
 from ebmjax.types import Network, num_params
-
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def make() -> Network:

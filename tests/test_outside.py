@@ -14,8 +14,6 @@ from ebmjax.testing import check_method, check_network
 from tests.helpers import ROOT, SPLIT, overrides, read_results, write_idx
 from tests.outside import method, network
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 METHOD = "--config.method.name=tests.outside.method:SPEC"
 NETWORK = "--config.network.name=tests.outside.network:SPEC"
 

@@ -8,8 +8,6 @@ import pytest
 from ebmjax import main
 from tests.helpers import ROOT, read_results
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SMALL = [
   *("--config.stream.iterations=8", "--config.stream.batch_size=8"),
   *("--config.stream.tasks=3", "--config.runner.chunk=8"),

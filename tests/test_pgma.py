@@ -42,7 +42,6 @@ from tests.two_tasks import (
 HIDDEN, LATENT, DREAMS, UNITS, RATE, STRENGTH = 7, 3, 5, 2, 0.1, 0.7
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 SAME: dict[str, Any] = {"dimension_numbers": LAYOUT, "padding": "SAME"}
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @cache  # the same functions again: nothing is compiled twice

@@ -63,7 +63,6 @@ def test_a_script_is_shown_the_run_and_its_table_and_keeps_programs(tmp_path: Pa
   assert any((tmp_path / "ebmjax" / "xla").iterdir())
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_results_are_a_mapping_that_shows_as_the_table(tmp_path: Path, monkeypatch):
   monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
   config = make_config(f"{SPLIT}:smoke", write_idx(tmp_path / "data"))

@@ -53,9 +53,6 @@ class Run(NamedTuple):
   states: Any
 
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory) -> Path:
   base = tmp_path_factory.mktemp("resume")

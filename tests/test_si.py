@@ -13,8 +13,6 @@ from ebmjax.testing.tasks import CLASSES, batch_at, view_of
 from tests.helpers import assert_same_bits
 from tests.trials import make
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SBC = ("sbc",)
 RATE, STRENGTH, DAMPING = 1e-2, 5.0, 1e-3
 STEPS = 5

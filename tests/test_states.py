@@ -6,8 +6,6 @@ import pytest
 from ebmjax.methods import METHODS
 from tests.states import STATES, state_of
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SPLIT = "configs/splitmnist.py"
 COMMANDS = [
   *(f"{SPLIT}:{method},sbc" for method in METHODS if f"{SPLIT}:{method},sbc" in STATES),

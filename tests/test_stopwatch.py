@@ -41,7 +41,6 @@ def test_the_first_chunk_is_not_in_the_speed(monkeypatch):
   }
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_a_run_that_goes_on_counts_the_time_up_to_its_checkpoint(tmp_path, monkeypatch):
   monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
   config = make_config(f"{SPLIT}:smoke", write_idx(tmp_path / "data"))

@@ -10,7 +10,7 @@ from ebmjax.report.history import matrices
 from tests.helpers import SPLIT, make_config, write_idx
 
 
-def test_a_finished_run_reads_back(tmp_path, monkeypatch, quick_compilation):
+def test_a_finished_run_reads_back(tmp_path, monkeypatch):
   monkeypatch.setattr(plots, "draw", lambda history, scalars: {})
   data = write_idx(tmp_path / "data")
   config = make_config(f"{SPLIT}:smoke", data, seeds=2)

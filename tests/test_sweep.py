@@ -29,7 +29,6 @@ GOOD = f"config.{RATE}=1e-2 config.{STRENGTH}=1"
 HOPELESS = f"config.{RATE}=1e-2 config.{STRENGTH}=1e39"
 
 pytestmark = [
-  pytest.mark.usefixtures("quick_compilation"),
   pytest.mark.filterwarnings("ignore:overflow encountered in cast"),  # HOPELESS
 ]
 
@@ -57,7 +56,7 @@ def data_dir(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(patched, quick_compilation, data_dir: Path, tmp_path_factory) -> Done:
+def done(patched, data_dir: Path, tmp_path_factory) -> Done:
   folder = tmp_path_factory.mktemp("sweep") / "out"
   arguments = [f"--config={CHOSEN}", f"--out={folder}", *overrides(data_dir)]
   arguments += ["--seeds=2"]

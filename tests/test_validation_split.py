@@ -16,8 +16,6 @@ from ebmjax.report import plots
 from ebmjax.types import Dataset
 from tests.helpers import SPLIT, make_config, read_results, write_idx
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory) -> Path:

@@ -25,8 +25,6 @@ from tests.helpers import (
   write_idx,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 SBC = f"{SPLIT}:smoke,sbc"
 
 

@@ -17,7 +17,7 @@ from ebmjax.report import plots, stored
 from ebmjax.tools.report import main as report
 from tests.helpers import SPLIT, make_config, read_results, write_idx
 
-pytestmark = pytest.mark.usefixtures("quick_compilation", "no_plots")
+pytestmark = pytest.mark.usefixtures("no_plots")
 
 # Two tasks of 12 steps, evaluated at 0, 8, 12, 16 and 24.
 CHANGES = {"eval__every": 8, "checkpoint__keep": 9}
