@@ -4,13 +4,14 @@ The number of classes and of tasks is not known beforehand: there is room for so
 twice as many when it is full, at the cost of one compilation.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from ml_collections import ConfigDict
+from ml_collections import ConfigDict, FrozenConfigDict
 
 from ebmjax.errors import ConfigError, DivergenceError
 from ebmjax.models.form import InputForm
@@ -18,7 +19,7 @@ from ebmjax.models.model import Compiled, compiler_options, power_of_two
 from ebmjax.networks.growth import grow
 from ebmjax.runtime import scan
 from ebmjax.runtime.trainer import batch_view, make_learner, make_problem
-from ebmjax.types import Problem, PyTree
+from ebmjax.types import Learner, Problem, PyTree
 
 _STEPS = 32  # of one compiled call, where a call brings that many batches
 
@@ -35,25 +36,29 @@ class OnlineLearner:
     self.task = self.step = 0
     self._unchecked: Any = ()
     self._compile()
-    self.states: PyTree = scan.make_init(self.learner, "map")(self._key)
+    self.states: PyTree = self._programs.init(self._key)
     # Rows of this task, for methods that look back at it when it ends.
     self.kept: list[tuple[np.ndarray, np.ndarray]] = []
 
   def _compile(self) -> None:
-    config, options = self.config, compiler_options(self.config)
-    self.problem = _make_problem(config, self._form, self.classes.shape, self._key)
-    self.learner = make_learner(config, self.problem)
-    self.compiled = Compiled(self.learner, options)
-    view = batch_view(config)
-    self._train = scan.make_train(self.learner, view, "map", options=options)
-    self._consolidate = scan.make_consolidate(
-      self.learner, view, "map", options=options
-    )
+    config = FrozenConfigDict(self.config)
+    self._programs = _programs(config, self._form, self.classes.shape)
+
+  @property
+  def problem(self) -> Problem:
+    """Returns what the method is built over."""
+    return self._programs.problem
+
+  @property
+  def compiled(self) -> Compiled:
+    """Returns the compiled functions that predict."""
+    return self._programs.compiled
 
   @property
   def looks_back(self) -> bool:
     """Returns whether the end of a task means anything to the method."""
-    return self.learner.consolidates and not batch_view(self.config).hides_task
+    consolidates = self._programs.learner.consolidates
+    return consolidates and not batch_view(self.config).hides_task
 
   def learn(self, x: np.ndarray, y: np.ndarray) -> None:
     """Takes one pass over x [N, ...], as batches hold inputs, of labels y [N]."""
@@ -77,7 +82,9 @@ class OnlineLearner:
       number,
       np.ones(steps, bool),
     )
-    self.states, metrics = self._train(self.states, tables, _images(x, y), chunk)
+    self.states, metrics = self._programs.train(
+      self.states, tables, _images(x, y), chunk
+    )
     self.step += steps
     return metrics["loss"]
 
@@ -107,7 +114,7 @@ class OnlineLearner:
       images = _images(_filled(x, size), _filled(y, size))
       tables = self._tables()._replace(train_rows=rows)
       task = np.int32(self.task)
-      self.states = self._consolidate(self.states, tables, images, task)
+      self.states = self._programs.consolidate(self.states, tables, images, task)
       self.kept.clear()
     self.task += 1
 
@@ -128,7 +135,7 @@ class OnlineLearner:
     more = [(0, tasks - seen.shape[0]), (0, classes - seen.shape[1])]
     self.classes = np.pad(seen, more)
     self._compile()
-    fresh = scan.make_init(self.learner, "map")(self._key)
+    fresh = self._programs.init(self._key)
     try:
       first_old, first_fresh = jax.tree.map(lambda leaf: leaf[0], (old, fresh))
       grown = grow(first_old, first_fresh)
@@ -157,14 +164,37 @@ class OnlineLearner:
     return scan.SeedTables(*arrays)
 
 
-def _make_problem(
-  config: ConfigDict, form: InputForm, shape: tuple[int, ...], key: jax.Array
-) -> Problem:
-  """Builds a problem for T tasks and C classes, any of which may come at any time."""
+class _Programs(NamedTuple):
+  """A learner with room for some classes and tasks, and its compiled functions."""
+
+  problem: Problem
+  learner: Learner
+  compiled: Compiled
+  init: Callable[..., PyTree]
+  train: Callable[..., tuple[PyTree, dict[str, jax.Array]]]
+  consolidate: Callable[..., PyTree]
+
+
+# Estimators of the same parameters, as in a cross-validation, share their programs.
+@functools.lru_cache(maxsize=16)
+def _programs(
+  config: FrozenConfigDict, form: InputForm, shape: tuple[int, ...]
+) -> _Programs:
+  """Builds the learner for [T, C] tasks and classes, any of which may come any time."""
   blank = form.shown(config, np.zeros((1, *form.shape), form.dtype))
   row = jax.ShapeDtypeStruct(blank.shape[1:], blank.dtype)
-  keys = jax.vmap(scan.init_key)(key)
-  return make_problem(config, row, np.ones(shape, bool), keys, form.prepare)
+  keys = jax.vmap(scan.init_key)(jax.random.key(config.seed)[None])
+  problem = make_problem(config, row, np.ones(shape, bool), keys, form.prepare)
+  learner = make_learner(config, problem)
+  options, view = compiler_options(config), batch_view(config)
+  return _Programs(
+    problem,
+    learner,
+    Compiled(learner, options),
+    scan.make_init(learner, "map"),
+    scan.make_train(learner, view, "map", options=options),
+    scan.make_consolidate(learner, view, "map", options=options),
+  )
 
 
 def _images(x: Any, y: Any) -> scan.Images:
