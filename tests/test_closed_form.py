@@ -203,7 +203,9 @@ def test_the_loss_is_the_distance_to_the_updated_means() -> None:
   np.testing.assert_allclose(metrics["loss"], wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "randumb", "ranpac", "fourier_sqda", "patches_sqda"])
+@pytest.mark.parametrize(
+  "name", [*NAMES, "randumb", "ranpac", "fourier_sqda", "patches_sqda"]
+)
 @pytest.mark.parametrize("setting", ["", ",boundary_free"])
 def test_variants_need_neither_boundaries_nor_an_optimiser(
   name: str, setting: str

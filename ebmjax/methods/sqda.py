@@ -21,7 +21,7 @@ State: counts [C], means [C, F], scatter [F, F], factors [C, R, F], and the netw
 it was drawn.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -114,6 +114,12 @@ def _quadratic_rule(moments: Moments, shared: Array, own: float) -> _Rule:
   )
 
 
+_SOURCE = "one pass over the images; keys chosen on held-out training images"
+# A class of CIFAR-100 has 500 rows, which tell less of its own covariance.
+_CHOSEN: dict[str, dict[str, Any]] = {
+  "cifar100": {"rank": 80, "own": 0.1, "shrinkage": 2e-3},
+}
+
 SQDA = MethodSpec(
   sqda,
   title="SQDA",
@@ -121,7 +127,7 @@ SQDA = MethodSpec(
   network="raw",
   constraints=plain_feature_rules,
   published={
-    benchmark: setting("one pass over the images, each counted once", protocol)
+    benchmark: setting(_SOURCE, protocol, **_CHOSEN.get(benchmark, {}))
     for benchmark, protocol in studies.ONE_PASS.items()
   },
   small={"rank": 3},
