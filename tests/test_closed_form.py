@@ -193,6 +193,25 @@ def test_many_rows_far_from_zero_keep_their_scatter() -> None:
   np.testing.assert_array_equal(moments.counts, np.bincount(y))
 
 
+def test_a_factor_keeps_the_largest_directions_of_its_class() -> None:
+  """With a gap in the spectrum little is lost, though each batch drops the rest."""
+  rng, label = np.random.default_rng(0), 1
+  scale = np.array([5.0, 4.0, 3.0, *[0.05] * 9])
+  x = (rng.normal(size=(96, 12)) * scale + 2).astype(np.float32)
+  y = np.where(np.arange(96) % 3 == 0, 0, label).astype(np.int32)
+  moments, add = empty_moments(3, 12, scatter=True, rank=3), jax.jit(add_rows)
+  for part in (slice(0, 48), slice(48, 96)):  # 32 rows of the label, then 32
+    moments = add(moments, jnp.asarray(x[part]), jnp.asarray(y[part]))
+  mine = x[y == label].astype(np.float64)
+  apart = mine - mine.mean(axis=0)
+  values, vectors = np.linalg.eigh(apart.T @ apart)
+  wanted = (vectors[:, -3:] * values[-3:]) @ vectors[:, -3:].T
+  factors = np.asarray(moments.factors)
+  found = factors[label].T @ factors[label]
+  np.testing.assert_allclose(found, wanted, atol=2e-3 * values[-1])
+  assert not factors[2].any()  # of which no row was seen
+
+
 def test_the_loss_is_the_distance_to_the_updated_means() -> None:
   x, y = rows()
   learner = make("ncm")

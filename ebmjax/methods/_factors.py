@@ -24,27 +24,24 @@ def add_to_factors(
 
   new [C] counts the rows of each class, and between [C, F] is one more of each.
   """
-  classes, rank = factors.shape[:2]
-  present = jnp.nonzero(new, size=min(classes, y.shape[0]), fill_value=0)[0]
+  rank = factors.shape[1]
   # The rows of a class side by side, and as many more as its last part may reach.
   grouped = jnp.pad(rows[jnp.argsort(y)], ((0, _ROWS), (0, 0)))
   count = new.astype(jnp.int32)
-  first = jnp.cumsum(count) - count
+  parts = (count + _ROWS - 1) // _ROWS
+  first, end = jnp.cumsum(count) - count, jnp.cumsum(parts)
 
   def one(i: Array, factors: Array) -> Array:
-    label = present[i]
+    label = jnp.searchsorted(end, i, side="right")
+    done = (i - end[label] + parts[label]) * _ROWS
+    found = lax.dynamic_slice_in_dim(grouped, first[label] + done, _ROWS)
+    mine = done + jnp.arange(_ROWS) < count[label]
+    found = jnp.where(mine[:, None], found, 0.0)
+    last = jnp.where(done == 0, between[label], 0.0)
+    stack = jnp.concatenate([factors[label], found, last[None, :]])
+    return factors.at[label].set(_compress(stack, rank))
 
-    def part(j: Array, factor: Array) -> Array:
-      found = lax.dynamic_slice_in_dim(grouped, first[label] + j * _ROWS, _ROWS)
-      mine = j * _ROWS + jnp.arange(_ROWS) < count[label]
-      last = jnp.where(j == 0, between[label], 0.0)
-      found = jnp.where(mine[:, None], found, 0.0)
-      return _compress(jnp.concatenate([factor, found, last[None, :]]), rank)
-
-    parts = (count[label] + _ROWS - 1) // _ROWS
-    return factors.at[label].set(lax.fori_loop(0, parts, part, factors[label]))
-
-  return lax.fori_loop(0, jnp.sum(new > 0), one, factors)
+  return lax.fori_loop(0, end[-1], one, factors)
 
 
 def _compress(stack: Array, rank: int) -> Array:
