@@ -46,6 +46,12 @@ EXPERIMENT = Experiment(
   variants={
     # 100,000 images times 100 labels through two gated layers: once is enough.
     "boundary_free": {"eval.at_task_ends": False},
+    # A factor for each of 100 labels: smaller ones.
+    "fourier_sqda": {
+      "network.num_features": 2000,
+      "method.rank": 20,
+      "method.own": 0.4,
+    },
   },
 )
 get_config = EXPERIMENT.config

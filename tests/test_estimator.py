@@ -83,7 +83,7 @@ def test_the_same_batches_give_the_same_bits_as_a_run(method, tmp_path):
       np.testing.assert_array_equal(ours, theirs)
 
 
-GROWING = ["finetune", "er", "lwf", "ridge", "pec"]
+GROWING = ["finetune", "er", "lwf", "ridge", "sqda", "pec"]
 
 
 @pytest.mark.parametrize("method", GROWING)

@@ -20,8 +20,10 @@ NAMES = ("raw", "fourier", "relu")
 
 
 def make(name: str, shape: tuple[int, ...] = (PIXELS,), **keys: Any) -> Network:
-  if name != "raw":
+  if name in ("fourier", "relu"):
     keys = {"num_features": 40} | keys
+  if name == "patches":
+    keys = {"filters": 5, "grid": 2} | keys
   return networks.make(name, input_shape=shape, num_classes=CLASSES, **keys)
 
 
@@ -53,6 +55,27 @@ def test_relu_features_approach_the_arc_cosine_kernel() -> None:
   shape = (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
   kernel = np.outer(length, length) * shape / PIXELS
   np.testing.assert_allclose(phi @ phi.T / 50_000, kernel, atol=0.01)
+
+
+def test_patch_features_are_means_of_rectified_responses() -> None:
+  network = make("patches", (11, 9, 3))
+  x = images(2, (11, 9, 3))
+  params, state = network.init(jax.random.key(0))
+  kernel = np.asarray(state["fixed"]["extract"]["kernel"], np.float64)
+  pixels = np.asarray(x, np.float64) / 255
+  found = np.asarray(network.features(params, state, x)).reshape(2, 2, 2, 2, -1)
+  for cell, rows in enumerate(((0, 2), (2, 4))):  # of positions 0, 2, 4: both have 2
+    means = [np.zeros((2, kernel.shape[1])), np.zeros((2, kernel.shape[1]))]
+    for i in range(rows[0], rows[1] + 1, 2):
+      patch = pixels[:, i : i + 6, 0:6].reshape(2, -1)
+      patch -= patch.mean(axis=1, keepdims=True)
+      response = patch @ kernel / np.sqrt((patch**2).mean(axis=1, keepdims=True) + 0.02)
+      means[0] += np.maximum(response, 0) / 2
+      means[1] += np.maximum(-response, 0) / 2
+    wanted = np.stack(means, axis=1).reshape(2, -1)
+    np.testing.assert_allclose(
+      found[:, cell, 0].reshape(2, -1), wanted, rtol=1e-4, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", ["fourier", "relu"])

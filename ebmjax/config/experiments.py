@@ -179,12 +179,15 @@ _SHARED: dict[str, Change] = {
   "randumb": {"network.name": "fourier", "method.name": "slda"},
   # McDonnell et al. (2023): random ReLU features and ridge regression.
   "ranpac": {"network.name": "relu", "method.name": "ridge"},
+  # SQDA where a straight boundary does not suffice: over each kind of random features.
+  "fourier_sqda": {"network.name": "fourier", "method.name": "sqda"},
+  "patches_sqda": {"network.name": "patches", "method.name": "sqda"},
   "smoke": _smoke,
 }
 # Of each of these, one at the most makes sense.
 _EXCLUSIVE = (
   ("boundary_free", "joint"),
   ("joint_pairs", "contrastive", "all_of_batch", "all_seen", "labels_trick"),
-  ("randumb", "ranpac", "sbc"),
+  ("randumb", "ranpac", "fourier_sqda", "patches_sqda", "sbc"),
   ("source", "hsu"),
 )

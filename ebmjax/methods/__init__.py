@@ -28,6 +28,7 @@ from ebmjax.methods.ridge import RIDGE
 from ebmjax.methods.si import SI
 from ebmjax.methods.slda import SLDA
 from ebmjax.methods.spec import MethodSpec, Setting, setting
+from ebmjax.methods.sqda import SQDA
 from ebmjax.types import Learner, Problem
 
 __all__ = [
@@ -60,6 +61,7 @@ METHODS: dict[str, MethodSpec] = {
   "pgma": PGMA,
   "ncm": NCM,
   "slda": SLDA,
+  "sqda": SQDA,
   "ridge": RIDGE,
   "pec": PEC,
   "generative": GENERATIVE,

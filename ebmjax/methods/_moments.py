@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from ebmjax.methods._factors import add_to_factors
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 # Of the checks in ebmjax.testing, for methods that learn each class by itself.
@@ -35,6 +36,7 @@ class Moments(NamedTuple):
   counts: Array  # [C] int32
   means: Array  # [C, F]
   scatter: Array | tuple[()]  # [F, F]; () where it is not asked for
+  factors: Array | tuple[()] = ()  # [C, R, F], `_factors`; () where not asked for
 
 
 class _State(NamedTuple):
@@ -50,18 +52,22 @@ class _Ready(NamedTuple):
   known: Array  # [C] bool
 
 
-def empty_moments(num_classes: int, width: int, *, scatter: bool) -> Moments:
-  """Returns the moments of no rows."""
+def empty_moments(
+  num_classes: int, width: int, *, scatter: bool, rank: int = 0
+) -> Moments:
+  """Returns the moments of no rows, with factors of so many directions a class."""
   return Moments(
     jnp.zeros(num_classes, jnp.int32),
     jnp.zeros((num_classes, width)),
-    jnp.zeros((width, width)) if scatter else (),  # nothing empty can be saved
+    # Nothing empty can be saved.
+    jnp.zeros((width, width)) if scatter else (),
+    jnp.zeros((num_classes, rank, width)) if rank else (),
   )
 
 
 def add_rows(moments: Moments, phi: Array, y: Array) -> Moments:
   """Returns the moments with rows phi [B, F] of classes y [B]."""
-  counts, means, scatter = moments
+  counts, means, scatter, factors = moments
   hot = jax.nn.one_hot(y, counts.shape[0])
   new = jnp.sum(hot, axis=0)
   total = counts + new.astype(jnp.int32)
@@ -73,7 +79,11 @@ def add_rows(moments: Moments, phi: Array, y: Array) -> Moments:
   means = jnp.where((total > 0)[:, None], old + share[:, None] * (batch_means - old), 0)
   if not isinstance(scatter, tuple):
     scatter = scatter + (phi - old[y]).T @ (phi - means[y])
-  return Moments(total, means, scatter)
+  if not isinstance(factors, tuple):
+    # The rows about their own mean, and what is between that and the mean before.
+    between = jnp.sqrt(counts * share)[:, None] * (batch_means - old)
+    factors = add_to_factors(factors, phi - batch_means[y], y, new, between)
+  return Moments(total, means, scatter, factors)
 
 
 def covariance(moments: Moments) -> Array:
@@ -114,6 +124,7 @@ def closed_form_learner(
   score: Callable[[PyTree, Array], Array],
   *,
   scatter: bool = True,
+  rank: int = 0,
 ) -> Learner:
   """Returns the learner that keeps moments of the network's features.
 
@@ -127,7 +138,8 @@ def closed_form_learner(
     frozen = network.init(key)
     row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
     width = jax.eval_shape(network.features, *frozen, row).shape[1]
-    return _State(empty_moments(network.num_classes, width, scatter=scatter), frozen)
+    classes = network.num_classes
+    return _State(empty_moments(classes, width, scatter=scatter, rank=rank), frozen)
 
   def step(state: _State, key: Array, batch: Batch) -> tuple[_State, dict[str, Array]]:
     del key

@@ -31,6 +31,7 @@ from ebmjax.networks.mlp import EBM, SBC, ClassifierMLP, EnergyMLP
 from ebmjax.networks.module import from_module
 from ebmjax.networks.normalisation import Noise, Normalise, Preparation
 from ebmjax.networks.own import build
+from ebmjax.networks.patches import PATCHES
 from ebmjax.networks.random_features import FOURIER, RAW, RELU
 from ebmjax.networks.resnet import SBC_RESNET18
 from ebmjax.networks.spec import Inputs, NetworkSpec
@@ -71,6 +72,7 @@ NETWORKS: dict[str, NetworkSpec] = {
   "raw": RAW,
   "fourier": FOURIER,
   "relu": RELU,
+  "patches": PATCHES,
 }
 
 

@@ -63,8 +63,8 @@ class Fourier(nn.Module):
     def turns(key: Array, shape: tuple[int, ...]) -> Array:
       return jax.random.uniform(key, shape, maxval=2 * math.pi)
 
-    kernel = _frozen(self, "kernel", jax.random.normal, x.shape[1], self.num_features)
-    phase = _frozen(self, "phase", turns, self.num_features)
+    kernel = frozen(self, "kernel", jax.random.normal, x.shape[1], self.num_features)
+    phase = frozen(self, "phase", turns, self.num_features)
     angle = math.sqrt(2 * self.gamma) * (x @ kernel) + phase[None, :]
     return math.sqrt(2) * jnp.cos(angle)
 
@@ -77,11 +77,11 @@ class Relu(nn.Module):
   @nn.compact
   def __call__(self, x: Array) -> Array:
     """Returns [B, F] of x [B, inputs]."""
-    kernel = _frozen(self, "kernel", jax.random.normal, x.shape[1], self.num_features)
+    kernel = frozen(self, "kernel", jax.random.normal, x.shape[1], self.num_features)
     return jax.nn.relu(x @ kernel) / math.sqrt(x.shape[1])
 
 
-def _frozen(module: nn.Module, name: str, draw: Any, *shape: int) -> Array:
+def frozen(module: nn.Module, name: str, draw: Any, *shape: int) -> Array:
   """Returns an array that is drawn once and is no parameter."""
   found = module.variable("fixed", name, lambda: draw(module.make_rng(), shape))
   return found.value

@@ -1,0 +1,133 @@
+r"""Random filters of image patches that never learn, rectified and averaged by region.
+
+    phi(x)_{f,c} = mean over positions p of cell c of relu(+-w_f . n(x_p))
+
+x_p are the square patches of an image, n takes a patch's mean away and divides by its
+deviation, and the cells are a grid over the image (Coates, Lee and Ng 2011). Theirs are
+filters of patches whitened by their covariance in the training images. That of natural
+images is known well enough beforehand: it falls with the distance of two pixels, and
+colours go together. So filters are drawn from the seed and whitened by
+
+    K(p, q) = exp(-|p - q| / 8) * (1 if of the same colour, else 0.9)
+
+and no image is needed, which a stream of tasks would bring one class after another.
+"""
+
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+from jax import Array
+
+from ebmjax.config.schema import Count
+from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
+from ebmjax.networks.module import from_module
+from ebmjax.networks.random_features import GatedFeatures, frozen
+from ebmjax.networks.spec import Gate, Inputs, NetworkSpec, Skip
+from ebmjax.types import Network
+
+_REACH = 8.0  # pixels in which the correlation of two pixels falls to 1 / e
+_COLOURS = 0.9  # correlation of two colours of a pixel
+_NOISE = 0.1  # added to the spectrum: fine detail is not raised without a bound
+_CONTRAST = 0.02  # added to a patch's variance
+
+
+class Patches(nn.Module):
+  """Rectified responses of random filters, averaged over the cells of a grid."""
+
+  filters: int
+  size: int
+  stride: int
+  grid: int
+
+  @nn.compact
+  def __call__(self, x: Array) -> Array:
+    """Returns [B, 2 * filters * grid * grid] of images x [B, H, W, C]."""
+
+    def draw(key: Array, shape: tuple[int, ...]) -> Array:
+      root = jnp.asarray(_whitening(self.size, x.shape[3]), jnp.float32)
+      return root @ jax.random.normal(key, shape) / np.sqrt(shape[0])
+
+    numbers = self.size * self.size * x.shape[3]
+    kernel = frozen(self, "kernel", draw, numbers, self.filters)
+    patches = _patches(x, self.size, self.stride)  # [B, H', W', numbers]
+    patches -= jnp.mean(patches, axis=3, keepdims=True)
+    spread = jnp.mean(jnp.square(patches), axis=3, keepdims=True)
+    responses = patches @ kernel / jnp.sqrt(spread + _CONTRAST)
+    rows, columns = (_cells(side, self.grid) for side in responses.shape[1:3])
+    parts = [
+      jnp.einsum("bijf,gi,hj->bghf", jax.nn.relu(each), rows, columns)
+      for each in (responses, -responses)
+    ]
+    return jnp.concatenate(parts, axis=3).reshape(x.shape[0], -1)
+
+
+def _patches(x: Array, size: int, stride: int) -> Array:
+  """Returns [B, H', W', size * size * C]: a matrix product then is the convolution."""
+  height, width = ((side - size) // stride * stride + 1 for side in x.shape[1:3])
+  shifted = [
+    x[:, i : i + height : stride, j : j + width : stride]
+    for i in range(size)
+    for j in range(size)
+  ]
+  return jnp.concatenate(shifted, axis=3)
+
+
+def _whitening(size: int, colours: int) -> np.ndarray:
+  """Returns (K + noise)^(-1/2) [P, P] of a patch's numbers, in order of `_patches`."""
+  place = np.stack(np.divmod(np.arange(size * size), size), axis=1)
+  apart = np.linalg.norm(place[:, None] - place[None], axis=2)
+  among = _COLOURS + (1 - _COLOURS) * np.eye(colours)
+  spectrum, basis = np.linalg.eigh(np.kron(np.exp(-apart / _REACH), among))
+  found: np.ndarray = (basis / np.sqrt(spectrum + _NOISE)) @ basis.T
+  return found
+
+
+def _cells(side: int, grid: int) -> Array:
+  """Returns [grid, side]: the weights of positions in each cell's mean."""
+  weights = np.zeros((grid, side), np.float32)
+  for i in range(grid):
+    first, last = i * side // grid, -(-(i + 1) * side // grid)
+    weights[i, first:last] = 1 / (last - first)
+  return jnp.asarray(weights)
+
+
+def patches(
+  inputs: Inputs,
+  *,
+  filters: Annotated[Count, "random filters; each gives two features a cell"] = 200,
+  size: Annotated[Count, "pixels of a side of a patch, at most 8"] = 6,
+  stride: Annotated[Count, "pixels between two patches"] = 2,
+  grid: Annotated[Count, "cells of a side in which responses are averaged"] = 3,
+  gate: Gate = "l2",
+  skip: Skip = True,
+) -> Network:
+  """Builds the network over random filters of patches."""
+  classes, width = inputs.num_classes, 2 * filters * grid * grid
+  extract = Patches(filters, size, stride, grid)
+  module = GatedFeatures(extract, width, classes, gate, skip)
+  return from_module(module, inputs.shape, classes, inputs.prepare)
+
+
+def _width(config: Any) -> int:
+  return int(2 * config.filters * config.grid**2)
+
+
+def _constraints(config: Any) -> list[tuple[bool, str]]:
+  size = config.network.size
+  return [(size > 8, f"config.network.size={size} must be at most 8.")]
+
+
+PATCHES = NetworkSpec(
+  patches,
+  title="random patch filters",
+  classifier="sbc_conv4",
+  takes_rows=False,
+  accepts=is_image,
+  wants=WANTS_IMAGES,
+  num_features=_width,
+  constraints=_constraints,
+  small={"filters": 4, "grid": 2},
+)
