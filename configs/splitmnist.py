@@ -10,7 +10,7 @@ tasks of the final accuracy, candidates being all ten digits.
 | (none): EBM                 | 53.12 +- 0.04  | 10,000 |
 | :sbc,source                 | 19.90 +- 0.02  | 10,000 |
 | :joint_pairs                | 60.14 +- 1.66  | 10,000 |
-| :boundary_free              | 81.78 +- 1.22  |  4,350 |
+| :boundary_free,all_of_batch | 81.78 +- 1.22  |  4,350 |
 | :boundary_free,sbc          | 24.03 +- 0.59  |  4,350 |
 | :ewc,sbc,source (and online_ewc, si, lwf) | 20.01, 19.96, 19.99, 23.85 | 10,000 |
 | :mas,sbc,source (and bgd)   | 19.50, 19.64   |  1,850 |

@@ -54,7 +54,7 @@ def test_only_the_blocks_are_rewritten(tmp_path: Path, ledger):
   assert f"<!-- end -->{between}<!-- measured: data -->\n" in written
   assert written.endswith(f"<!-- end -->{after}")
   assert "old" not in written
-  start = "| `ebm/split_mnist` | `splitmnist.py:boundary_free` | "
+  start = "| `ebm/split_mnist` | `splitmnist.py:boundary_free,all_of_batch` | "
   assert f"{start}{ours(ledger)} | 81.78 +- 1.22 |" in written
   markdown.write(path, ledger)
   assert path.read_bytes().decode() == written
