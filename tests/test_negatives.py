@@ -95,7 +95,7 @@ def test_all_classes_include_those_to_come():
 
 
 MASK = np.arange(CLASSES) < 4
-# What each draw is told with labels alone.
+# What each draw takes beside the labels.
 CLASSES_OF: dict[str, dict[str, Any]] = {
   "one_of_task": {"task_classes": MASK},
   "one_of_batch": {"num_classes": CLASSES},

@@ -109,7 +109,7 @@ def _assemble(
 def _from_run(
   kind: "type[EnergyClassifier]", path: Path, seed: int | None
 ) -> "EnergyClassifier":
-  """Returns the classifier that goes on where a finished run has ended."""
+  """Returns the classifier that continues where a finished run ended."""
   found = read_run(path)
   stream = found.config.stream
   if stream.scenario != "class" or stream.name == "permuted":
