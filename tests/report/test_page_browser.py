@@ -60,7 +60,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
   """Returns the pages of a small and of a large run, and of their comparison."""
   folder = tmp_path_factory.mktemp("runs")
   config = configuration.default()
-  config.network.pretrained = "a/very/long/path/" * 8  # must not widen a phone's page
+  config.data.dir = "a/very/long/path/" * 8  # must not widen a phone's page
   command = {"command": "python -m ebmjax.main --config=" + "x" * 300}
   names = ("airplane", "automobile", *(f"class {i}" for i in range(8)))
   small = make_history(tasks=5, classes=10, runs=3, names=names)
