@@ -148,7 +148,7 @@ def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):
   """Pre-train, export, use: the file holds a trunk that has been trained."""
   run, file = tmp_path / "pretrain", tmp_path / "trunk.npz"
   experiment.run(make_config(f"{PRETRAIN}:smoke", data_dir, **TINY), run)
-  assert export.main([str(run), str(file)]) == 0
+  assert export.main(["--trunk", str(run), str(file)]) == 0
   assert "after 4 steps" in capsys.readouterr().out
   trained = load_trunk(file)
   fresh = jax.jit(NormTrunk().init)(jax.random.key(0), jnp.zeros((1, 32, 32, 3)))

@@ -78,7 +78,8 @@ def test_a_network_without_a_trunk_is_refused(tmp_path, capsys):
   """Before anything is made of its checkpoints."""
   for number, chosen in enumerate((SPLIT, ROOT / "configs" / "cifar100.py:fixed")):
     config = loading.load(str(chosen))
-    config.network.pretrained = "x.npz"
+    with config.unlocked():  # where the network has no such key, too
+      config.network.pretrained = "x.npz"
     content = RESULTS | {"config": config.to_dict()}
     run = run_with(tmp_path / str(number), content)
     line = fails(capsys, run, tmp_path / "x.npz", "--trunk")

@@ -30,7 +30,8 @@ def config_of(chosen: str, **changes: Any) -> dict[str, Any]:
   """Returns the configuration of FILE[:variants] with a__b=value for a.b."""
   config = commands.load(chosen).copy_and_resolve_references()
   given = {name.replace("__", "."): value for name, value in changes.items()}
-  config.update_from_flattened_dict(given)
+  with config.unlocked():  # a run of another version may have keys of other choices
+    config.update_from_flattened_dict(given)
   return config.to_dict()
 
 
