@@ -14,7 +14,9 @@ TINY = cases.Training(
 
 @pytest.fixture(scope="module")
 def row():
-  return runs.measure(TINY, Options(quick=True))
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    return runs.measure(TINY, Options(quick=True))
 
 
 def test_the_second_process_finds_the_first_one_s_programs(row):

@@ -48,6 +48,7 @@ def forget_logging(monkeypatch) -> None:
 def test_a_script_is_shown_the_run_and_its_table_and_keeps_programs(tmp_path: Path):
   unset = {"JAX_COMPILATION_CACHE_DIR", "COLUMNS"}
   kept = {name: value for name, value in os.environ.items() if name not in unset}
+  kept["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"  # however fast the machine
   done = subprocess.run(
     [sys.executable, "-c", SCRIPT, str(tmp_path)],
     env=kept | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": loading.python_path()},

@@ -21,7 +21,9 @@ def use_compilation_cache() -> None:
   if not jax.config.values["jax_compilation_cache_dir"]:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     jax.config.update("jax_compilation_cache_dir", str(Path(home) / "ebmjax" / "xla"))
-  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+  least = "jax_persistent_cache_min_compile_time_secs"
+  if least.upper() not in os.environ:  # JAX has read it
+    jax.config.update(least, 0.2)
 
 
 def describe() -> dict[str, Any]:
