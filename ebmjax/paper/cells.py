@@ -1,6 +1,6 @@
-"""The cells of the paper's tables, read from cells.json.
+"""The cells of the paper's tables, and of the table of replay-free methods, as data.
 
-Each record says what the paper prints, the command here that measures it, who ran the
+Each record says what was published, the command here that measures it, who ran the
 published figure and where the command differs from that run.
 """
 
@@ -8,6 +8,8 @@ import functools
 import json
 from importlib import resources
 from typing import Any, NamedTuple
+
+REPLAY_FREE = "replay_free"  # the table that is ours
 
 
 class Cell(NamedTuple):
@@ -18,9 +20,9 @@ class Cell(NamedTuple):
   row: str  # the paper's name of the method
   dataset: str
   setting: str
-  accuracy: float  # percent
+  accuracy: float | None  # percent; None: not published
   sem: float | None
-  seeds: int  # the paper's number of them
+  seeds: int  # how many were published, of a table of ours how many are asked for
   command: str  # FILE[:variants], to be given as --config
   origin: str = "unknown"  # who ran it
   deviations: tuple[str, ...] = ()  # where the command differs from the published run
@@ -45,10 +47,17 @@ class PaperClaim(NamedTuple):
 @functools.cache
 def all_cells() -> tuple[Cell, ...]:
   """Returns the 115 cells of the tables and the two of the capacity study."""
-  return tuple(
-    Cell(**record | {"deviations": tuple(record.get("deviations", ()))})
-    for record in _content()["cells"]
-  )
+  return tuple(map(_cell, _content("cells")["cells"]))
+
+
+@functools.cache
+def every_cell() -> tuple[Cell, ...]:
+  """Returns the paper's cells and those of the replay-free methods."""
+  return (*all_cells(), *map(_cell, _content(REPLAY_FREE)["cells"]))
+
+
+def _cell(record: dict[str, Any]) -> Cell:
+  return Cell(**record | {"deviations": tuple(record.get("deviations", ()))})
 
 
 @functools.cache
@@ -56,12 +65,12 @@ def claims() -> tuple[PaperClaim, ...]:
   """Returns the paper's claims, each as pairs of cells."""
   return tuple(
     PaperClaim(record["claim"], tuple((a, b) for a, b in record["pairs"]))
-    for record in _content()["claims"]
+    for record in _content("cells")["claims"]
   )
 
 
 @functools.cache
-def _content() -> dict[str, Any]:
-  text = resources.files("ebmjax.paper").joinpath("cells.json").read_text("utf-8")
+def _content(name: str) -> dict[str, Any]:
+  text = resources.files("ebmjax.paper").joinpath(f"{name}.json").read_text("utf-8")
   content: dict[str, Any] = json.loads(text)
   return content

@@ -39,6 +39,22 @@ class Measurement(NamedTuple):
     return sorted({f"{e.data_source} ({e.data_digest})" for e in self.entries})
 
   @property
+  def budget(self) -> dict[str, int] | None:
+    """Returns what a seed costs, by the newest run that states it."""
+    return next((e.budget for e in reversed(self.entries) if e.budget), None)
+
+  @property
+  def rejection(self) -> dict[str, float] | None:
+    """Returns how well the energies reject classes to come, by the newest run."""
+    return next((e.rejection for e in reversed(self.entries) if e.rejection), None)
+
+  @property
+  def seconds(self) -> float | None:
+    """Returns the time of one seed, start-up included, of the newest run."""
+    newest = self.entries[-1]
+    return newest.wall_time / len(newest.seeds) if newest.wall_time else None
+
+  @property
   def weights(self) -> list[str]:
     """Returns the digests of the pre-trained weights that are known, sorted."""
     return sorted({entry.weights for entry in self.entries if entry.weights})
@@ -50,7 +66,8 @@ class Row(NamedTuple):
   cell: Cell
   measured: Measurement | None = None
   difference: Difference | None = None  # ours less the paper's
-  verdict: str = ""  # agrees, differs, open or not comparable; empty: not measured
+  # agrees, differs, open or not comparable; empty: not measured, or not published
+  verdict: str = ""
   reason: str = ""  # why not comparable
 
 
@@ -87,6 +104,8 @@ class Ledger:
     if measured is None:
       verdict = "" if cell.comparable else NOT_COMPARABLE
       return Row(cell, verdict=verdict, reason=cell.reason)
+    if cell.accuracy is None:
+      return Row(cell, measured)
     found = verdicts.difference(measured.summary, published(cell))
     reason = cell.reason
     if not all(entry.data_full for entry in measured.entries):
@@ -96,7 +115,8 @@ class Ledger:
 
 
 def published(cell: Cell) -> Summary:
-  """Returns the paper's figure; a doubtful standard error is left out."""
+  """Returns the published figure; a doubtful standard error is left out."""
+  assert cell.accuracy is not None
   return Summary(cell.accuracy, None if cell.sem_doubtful else cell.sem, cell.seeds)
 
 

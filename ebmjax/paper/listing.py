@@ -61,14 +61,14 @@ def left(ledger: Ledger) -> str:
 
 
 def _table(ledger: Ledger, name: str, rows: list[Row]) -> str:
-  head = f"  {'cell':<34}{'ours (n)':<22}{'paper':<17}{'difference':<24}verdict"
+  head = f"  {'cell':<34}{'ours (n)':<22}{'published':<17}{'difference':<24}verdict"
   return "\n".join([name, head, *(line for r in rows for line in _lines(ledger, r))])
 
 
 def _lines(ledger: Ledger, row: Row) -> list[str]:
   start = f"  {row.cell.short_id:<34}"
   cited = f"{wording.published(row.cell):<17}"
-  if row.measured is None or row.difference is None:
+  if row.measured is None:
     return [f"{start}{'-':<22}{cited}{'':<24}{_state(ledger, row)}"]
   figures = f"{wording.mean(row.measured.summary):<22}{cited}"
   return [
@@ -85,13 +85,16 @@ def _state(ledger: Ledger, row: Row) -> str:
 
 def _details(ledger: Ledger, row: Row) -> str:
   cell = row.cell
-  lines = [cell.id, f"  paper      {wording.published(cell)}, run by {cell.origin}"]
+  lines = [cell.id]
+  if cell.accuracy is not None:
+    lines.append(f"  published  {wording.published(cell)}, run by {cell.origin}")
   if row.measured is None and row.reason:
     lines.append(f"  verdict    {wording.verdict(row)}")
-  if row.measured and row.difference:
+  if row.measured:
+    against = f", {wording.signed(row.difference)}" if row.difference else ""
+    judged = f": {found}" if (found := wording.verdict(row)) else ""
     lines += [
-      f"  ours       {wording.mean(row.measured.summary)}, "
-      f"{wording.signed(row.difference)}: {wording.verdict(row)}",
+      f"  ours       {wording.mean(row.measured.summary)}{against}{judged}",
       f"  from       {_provenance(row.measured)}",
     ]
   lines.append(f"  command    {commands.command_line(cell.command, cell.seeds)}")

@@ -5,7 +5,8 @@ import textwrap
 from pathlib import Path
 
 from ebmjax.errors import UserError
-from ebmjax.paper import summary, wording
+from ebmjax.paper import replay_free, summary, wording
+from ebmjax.paper.cells import REPLAY_FREE
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.runtime import atomic, tabular
 
@@ -23,6 +24,7 @@ def blocks(ledger: Ledger) -> dict[str, str]:
   """Returns the text of every block by its name."""
   first = {SUMMARY: summary.markdown(ledger)}
   tables = {name: _table(ledger, rows) for name, rows in ledger.by_table().items()}
+  tables[REPLAY_FREE] = replay_free.markdown(ledger)
   return first | tables | {BESIDE: _beside(ledger), DATA: _data(ledger)}
 
 
@@ -111,7 +113,7 @@ def _table(ledger: Ledger, rows: list[Row]) -> str:
 
 
 def _row(row: Row) -> list[str]:
-  assert row.measured is not None and row.difference is not None
+  assert row.measured is not None
   return [
     f"`{row.cell.short_id}`",
     f"`{_short(row.cell.command)}`",

@@ -1,4 +1,4 @@
-"""The paper's tables: what is measured, and runs of what is not.
+"""The paper's tables, and that of replay-free methods: what is measured, and what not.
 
   python -m ebmjax.reproduce                      lists every cell and sums up
   python -m ebmjax.reproduce --table=NAME         lists one table with its commands
@@ -23,7 +23,7 @@ from typing import Any
 from ebmjax.config.schema import choices_sentence, nearest
 from ebmjax.errors import ConfigError
 from ebmjax.paper import figures, listing, markdown, store
-from ebmjax.paper.cells import Cell, all_cells
+from ebmjax.paper.cells import Cell, every_cell
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.running import Outcome, Session, Settings, read_ledger
 from ebmjax.runtime.console import show_messages
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _act(given: argparse.Namespace) -> int:
-  cells = all_cells()
+  cells = every_cell()
   asked = select(cells, given.table, given.cell)
   _require_one_action(given)
   if given.collect:

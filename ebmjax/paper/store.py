@@ -23,6 +23,7 @@ from ebmjax.runtime.results import identifies_run
 from ebmjax.runtime.workdir import WEIGHTS, Workdir
 
 MEASURED = Path(__file__).parent / "measured.json"
+REJECTION = ("auroc_lowest", "fpr95_lowest")  # metrics of results.json
 _SEVERAL = ", "  # between the commits of a run that was resumed by another one
 _log = logging.getLogger("ebmjax")
 
@@ -46,6 +47,8 @@ class Entry(NamedTuple):
   finished: str  # when, UTC, as the run recorded it; empty: not known
   config: dict[str, Any]  # what decides the result, by dotted key
   weights: str | None = None  # a hash of the pre-trained ones' file; None: not known
+  budget: dict[str, int] | None = None  # of a seed, as in results.json; None: not known
+  rejection: dict[str, float] | None = None  # means over seeds in percent, likewise
   folder: Path | None = None  # of the run, None where only this entry is left
 
   @property
@@ -116,9 +119,18 @@ def make_entry(
     finished=facts.get("finished") or _last_start(folder),
     config=decisive(results["config"]),
     weights=facts.get(WEIGHTS),
+    budget=results.get("budget"),
+    rejection=_rejection(results),
     folder=folder,
   )
   return _with_owner(entry, owners)
+
+
+def _rejection(results: Mapping[str, Any]) -> dict[str, float] | None:
+  """Returns how well the lowest energy rejects classes to come, if it was measured."""
+  means = {name: (results.get(name) or {}).get("mean") for name in REJECTION}
+  known = {name: round(mean, 2) for name, mean in means.items() if mean is not None}
+  return known or None
 
 
 def owners_of(cells: Iterable[Cell]) -> dict[str, Cell]:
@@ -195,11 +207,11 @@ def _write(
 
 
 def _text(entry: Entry) -> str:
-  """Returns an entry as JSON, without its folder, and without weights it lacks."""
-  kept = entry._asdict()
-  del kept["folder"]
-  if not entry.weights:
-    del kept["weights"]
+  """Returns an entry as JSON, without its folder and what later fields it lacks."""
+  kept = entry._replace(folder=None)._asdict()
+  for name, usual in Entry._field_defaults.items():
+    if kept[name] == usual:
+      del kept[name]
   lines = (f' "{key}": {json.dumps(kept[key], sort_keys=True)}' for key in kept)
   return "{\n" + ",\n".join(lines) + "\n}"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ebmjax.paper import verdicts, wording
-from ebmjax.paper.cells import PaperClaim, claims
+from ebmjax.paper.cells import REPLAY_FREE, PaperClaim, claims
 from ebmjax.paper.ledger import NOT_COMPARABLE, Ledger, Row
 from ebmjax.runtime import tabular
 
@@ -21,8 +21,12 @@ class Finding(NamedTuple):
 
 
 def counts(ledger: Ledger) -> dict[str, Counter[str]]:
-  """Counts the verdicts of each table, and of all; a cell without a run is missing."""
-  found = {name: Counter(map(_state, rows)) for name, rows in ledger.by_table().items()}
+  """Counts the verdicts of each table of the paper's; without a run: missing."""
+  found = {
+    name: Counter(map(_state, rows))
+    for name, rows in ledger.by_table().items()
+    if name != REPLAY_FREE
+  }
   return found | {"all": sum(found.values(), Counter())}
 
 

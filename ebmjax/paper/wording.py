@@ -30,7 +30,9 @@ def mean(found: Summary) -> str:
 
 
 def published(cell: Cell) -> str:
-  """Formats the paper's mean and standard error; a doubtful one has a question mark."""
+  """Formats the published mean and standard error; a question mark: a doubtful one."""
+  if cell.accuracy is None:
+    return "-"
   return _mean_sem(cell.accuracy, cell.sem) + ("?" if cell.sem_doubtful else "")
 
 
@@ -38,8 +40,10 @@ def _mean_sem(mean: float, sem: float | None) -> str:
   return labels.plain(labels.mean_sem(mean, sem))
 
 
-def signed(found: Difference) -> str:
-  """Formats a difference in points with its interval."""
+def signed(found: Difference | None) -> str:
+  """Formats a difference in points with its interval; nothing published: a dash."""
+  if found is None:
+    return "-"
   if found.low is None or found.high is None:
     return f"{found.mean:+.2f}"
   return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
@@ -74,11 +78,11 @@ def verdict(row: Row) -> str:
     parts.append(note)
   if row.measured and len(row.measured.accuracies) < row.cell.seeds:
     parts.append(f"{len(row.measured.accuracies)} of {row.cell.seeds} seeds")
-  return "; ".join(parts)
+  return "; ".join(part for part in parts if part)
 
 
 def seeds_left(row: Row) -> int:
-  """Returns how many of the paper's seeds are missing."""
+  """Returns how many of the seeds asked for are missing."""
   have = row.measured.accuracies if row.measured else {}
   return sum(seed not in have for seed in range(row.cell.seeds))
 

@@ -11,6 +11,7 @@ from ebmjax.paper.figures import (
   accuracy,
   capacity,
   confusion,
+  cost,
   forgetting,
   labels,
   landscapes,
@@ -36,6 +37,7 @@ FIGURES: dict[str, FigureSpec] = {
   "capacity": capacity.SPEC,
   "number_of_tasks": tasks.SPEC,
   "forgetting": forgetting.SPEC,
+  "cost": cost.SPEC,
 }
 DPI = 200
 _log = logging.getLogger(__name__)

@@ -128,6 +128,7 @@ def _pool(role: Role, group: Sequence[_Known]) -> Run:
     value=value,
     differences=_differences(role, value, newest),
     partial=not newest.data_full,
+    budget=next((e.budget for e in [newest, *entries] if e.budget), None),
   )
 
 

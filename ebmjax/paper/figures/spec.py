@@ -76,6 +76,7 @@ class Run(NamedTuple):
   value: Any  # of the role's key `apart`
   differences: tuple[str, ...]  # from the role's command: "stream.iterations=30"
   partial: bool  # trained on part of the data
+  budget: dict[str, int] | None = None  # of a seed; None: not known
 
 
 Runs = Mapping[str, tuple[Run, ...]]  # by the names of roles

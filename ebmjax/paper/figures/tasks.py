@@ -7,6 +7,7 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.config import loading
+from ebmjax.paper import ledger
 from ebmjax.paper.cells import Cell, all_cells
 from ebmjax.paper.figures.panels import COLOURS, WIDTH, open_frame
 from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
@@ -58,9 +59,8 @@ def ours(found: tuple[Run, ...]) -> list[Point]:
 
 def published(name: str) -> list[Point]:
   """Returns the paper's points of a method."""
-  return [
-    (tasks, cell.accuracy, cell.sem or 0.0) for tasks, cell in _cells(name).items()
-  ]
+  known = [(tasks, ledger.published(cell)) for tasks, cell in _cells(name).items()]
+  return [(tasks, point.mean, point.sem or 0.0) for tasks, point in known]
 
 
 def _cells(name: str) -> dict[int, Cell]:

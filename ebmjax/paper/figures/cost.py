@@ -1,0 +1,131 @@
+"""Accuracy against what it costs: training FLOPs, and bytes kept between tasks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ebmjax import methods, metrics
+from ebmjax.config import loading
+from ebmjax.paper.cells import Cell, every_cell
+from ebmjax.paper.figures.panels import COLOURS, open_frame, panels
+from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
+from ebmjax.paper.replay_free import DATASETS, name_of
+from ebmjax.report import plotting
+
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+  from matplotlib.figure import Figure
+
+SHOWN = {"split_mnist": "mnist", "cifar100": "cifar100"}  # benchmark -> data.name
+COSTS = {
+  "training_flops": "training (FLOP)",
+  "bytes_kept": "kept between tasks (bytes)",
+}
+_MARKERS = "osD^vP*Xp<>h"
+_LEAST = 1e3  # bytes; below it the scale is linear, so that 0 has a place
+
+
+class Group(NamedTuple):
+  """Methods of one colour."""
+
+  title: str
+  colour: str
+  names: dict[str, Cell]  # by name of the method; of one benchmark
+
+
+def groups(dataset: str) -> list[Group]:
+  """Returns the methods of a benchmark, each with the cell that measures it."""
+  cells = [cell for cell in every_cell() if cell.dataset == dataset]
+  free = {name: cell for cell in cells if (name := name_of(cell))}
+  kinds = {
+    table: {
+      _title(cell): cell for cell in cells if cell.table == table and not name_of(cell)
+    }
+    for table in ("boundary_aware_no_replay", "boundary_aware_replay")
+  }
+  energies = {k: v for k, v in free.items() if k.startswith("EBM")}
+  rest = {k: v for k, v in free.items() if k not in energies}
+  return [
+    Group("the paper's energy network", COLOURS["EBM"], energies),
+    Group("replay-free", plotting.PALETTE[2], rest),
+    Group("regularised", COLOURS["SBC"], kinds["boundary_aware_no_replay"]),
+    Group("replay", plotting.PALETTE[1], kinds["boundary_aware_replay"]),
+  ]
+
+
+def cost(runs: Runs) -> "Figure":
+  """Returns a point a method, a row of panels a benchmark."""
+  figure, axes = panels(len(SHOWN), len(COSTS), 5.2, sharey="row")
+  handles: dict[str, Any] = {}
+  for row, dataset in zip(axes, SHOWN, strict=True):
+    for group in groups(dataset):
+      for position, name in enumerate(group.names):
+        look = {"color": group.colour, "marker": _MARKERS[position % len(_MARKERS)]}
+        for run in runs[role_name(name, dataset)]:
+          if run.budget:
+            handles[name] = _points(row, run, run.budget, {"label": name, **look})
+    row[0].set(ylabel=f"{DATASETS[dataset]}: accuracy (%)", ylim=(0, 103))
+    for each, (key, label) in zip(row, COSTS.items(), strict=True):
+      each.set(xlabel=label)
+      each.set_xscale("log" if key == "training_flops" else "symlog", **_linear(key))
+      open_frame(each)
+  figure.legend(
+    handles=list(handles.values()), frameon=False, loc="outside right center"
+  )
+  return figure
+
+
+def role_name(name: str, dataset: str) -> str:
+  """Returns the name of a method's role on a benchmark."""
+  return f"{name}, {DATASETS[dataset]}"
+
+
+def _linear(key: str) -> dict[str, float]:
+  return {} if key == "training_flops" else {"linthresh": _LEAST}
+
+
+def _points(
+  row: "list[Axes]", run: Run, budget: dict[str, int], look: dict[str, Any]
+) -> Any:
+  """Draws a run into each panel of its benchmark and returns its mark."""
+  found = metrics.mean_sem(run.per_seed)
+  options = {"linestyle": "", "markersize": 5, **look}
+  drawn = [
+    axes.errorbar(budget[key], found.mean, found.sem or 0.0, **options)
+    for axes, key in zip(row, COSTS, strict=True)
+  ]
+  return drawn[0]
+
+
+def _title(cell: Cell) -> str:
+  """Returns a baseline's name; on the energy network it says so."""
+  title = methods.find(cell.row.removeprefix("sbc_").removeprefix("ebm_")).title
+  return f"{title} on the EBM" if cell.row.startswith("ebm_") else title
+
+
+def _roles() -> tuple[Role, ...]:
+  return tuple(
+    Role(
+      name=role_name(name, dataset),
+      says=f"{name} on {DATASETS[dataset]}",
+      command={data: cell.command},  # the ledger's rows alone are drawn
+      make=f"python -m ebmjax.main --config={cell.command}",
+      folder=Path(loading.default_workdir(cell.command)).name,
+      apart="data.name",
+    )
+    for dataset, data in SHOWN.items()
+    for group in groups(dataset)
+    for name, cell in group.names.items()
+  )
+
+
+SPEC = FigureSpec(
+  title="Accuracy against training FLOPs and bytes kept",
+  caption="Class-incremental test accuracy at the end against the FLOPs of training a "
+  "seed, and against the bytes that a method carries from task to task beside its "
+  "network; split MNIST and CIFAR-100 over the frozen trunk. Mean over seeds, bars of "
+  "one SEM.",
+  roles=_roles(),
+  draw=cost,
+  shown="final",
+  some=True,
+)
