@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ebmjax.config.identity import identity
@@ -106,8 +107,8 @@ def test_the_figure_draws_what_states_its_cost(tmp_path: Path):
   (legend,) = figure.legends
   assert [text.get_text() for text in legend.get_texts()] == ["SLDA"]
   for axes, name in zip(figure.axes[:2], cost.COSTS, strict=True):
-    (x,), (y,) = map(list, axes.get_lines()[0].get_data())
-    assert (x, y) == (BUDGET[name], 87.5)
+    point = np.array(axes.get_lines()[0].get_data())
+    assert point.tolist() == [[BUDGET[name]], [87.5]]
 
 
 def test_every_method_of_a_benchmark_has_one_mark():
