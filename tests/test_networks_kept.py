@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ebmjax import networks
+from ebmjax.networks import distinct
 from ebmjax.networks import kept as kept_form
 from ebmjax.networks.kept import kept_units, widest
 
@@ -70,7 +71,7 @@ def test_energies_and_gradients_are_the_plain_form_s(shared, extra):
 
 def test_any_number_of_distinct_labels_is_the_plain_form_s(monkeypatch):
   """From one label to all: every piece, and both sides of its bounds."""
-  monkeypatch.setattr(kept_form, "_FEW", 2)
+  monkeypatch.setattr(distinct, "_FEWEST", 2)
   monkeypatch.setattr(kept_form, "_PIECE", 2)
   x = jax.random.uniform(jax.random.key(1), (CLASSES, 9))
 

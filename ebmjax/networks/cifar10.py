@@ -14,6 +14,7 @@ from ebmjax.networks.conv import (
   in_halves,
   max_pool,
 )
+from ebmjax.networks.distinct import each_label_once
 from ebmjax.networks.gates import LabelGate
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense
@@ -188,7 +189,10 @@ def energy_conv4(
     mask_drop_rate=mask_drop_rate,
     image_shape=inputs.shape,
   )
-  return from_module(module, inputs.shape, inputs.num_classes, inputs.prepare)
+  network = from_module(module, inputs.shape, inputs.num_classes, inputs.prepare)
+  if position == "v4":  # all labels are one product
+    return network
+  return each_label_once(network, inputs.max_labels or inputs.num_classes)
 
 
 def classifier_conv4(

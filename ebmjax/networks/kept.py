@@ -10,12 +10,12 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
+from ebmjax.networks.distinct import of_distinct
 from ebmjax.types import Network, PyTree
 
-_FEW = 16  # labels that are not worth a branch
-_PIECES, _PIECE = 10, 5  # so many branches at most, so many labels of each at least
+_PIECE = 5  # labels that are worth a branch
 
 
 def widest(network: Network, keys: Array) -> int:
@@ -48,13 +48,9 @@ def kept_units(dense: Network, *, width: int, max_labels: int) -> Network:
     h = dense.features(params, state, x)
     if labels.ndim == 1:
       return _of_labels(params, kept, h, labels), model_state
-    present = jnp.bincount(labels.ravel(), length=dense.num_classes) > 0
-    slots = jnp.nonzero(present, size=max_labels, fill_value=0)[0]
-    place = jnp.clip(jnp.cumsum(present) - 1, 0, max_labels - 1)
-    number = jnp.sum(present)
-    found = _of_first(params, kept, h, slots, number)
-    found += jnp.where(number > max_labels, jnp.nan, 0.0)
-    return jnp.take_along_axis(found, place[labels], axis=1), model_state
+    of_labels = partial(_of_labels, params, kept, h)
+    found = of_distinct(of_labels, labels, dense.num_classes, max_labels, _PIECE)
+    return found, model_state
 
   def features(params: PyTree, model_state: PyTree, x: Array) -> Array:
     state = {name: part for name, part in model_state.items() if name != "kept"}
@@ -74,29 +70,6 @@ def find_kept(model_state: PyTree, width: int) -> PyTree:
 
 def _masks(model_state: PyTree) -> Array:
   return model_state["fixed"]["label_gate"]["masks"]
-
-
-def _of_first(
-  params: PyTree, kept: PyTree, h: Array, labels: Array, number: Array
-) -> Array:
-  """Returns energies [B, L], of which the first `number` [] are asked for.
-
-  The others may be zeros: labels are computed by tenths of L, or what comes near. On a
-  CPU, that is; an accelerator runs its seeds side by side, where all branches would be
-  computed.
-  """
-  most = labels.shape[0]
-  if most <= _FEW or jax.default_backend() != "cpu":
-    return _of_labels(params, kept, h, labels)
-
-  def first(size: int) -> Array:
-    found = _of_labels(params, kept, h, labels[:size])
-    return jnp.pad(found, ((0, 0), (0, most - size)))
-
-  pieces = min(_PIECES, most // _PIECE)
-  sizes = [-(-most * piece // pieces) for piece in range(1, pieces + 1)]
-  branch = jnp.sum(number > jnp.array(sizes[:-1]))
-  return lax.switch(branch, [partial(first, size) for size in sizes])
 
 
 def _of_labels(params: PyTree, kept: PyTree, h: Array, labels: Array) -> Array:

@@ -9,6 +9,7 @@ from jax import Array, lax
 
 from ebmjax.config.schema import Count
 from ebmjax.networks.conv import mixed_kernels
+from ebmjax.networks.distinct import each_label_once
 from ebmjax.networks.gates import LabelGate, gated_relu, gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import SeededInit, dense
@@ -172,9 +173,12 @@ def energy_mlp(
     init_style=init,
   )
   network = from_module(module, (size,), classes, inputs.prepare)
+  most = inputs.max_labels or classes
   if is_masked(gated_layers, embedding) and inputs.init_keys is not None:
     width = widest(network, inputs.init_keys)
-    network = kept_units(network, width=width, max_labels=inputs.max_labels or classes)
+    network = kept_units(network, width=width, max_labels=most)
+  elif gated_layers > 1:
+    network = each_label_once(network, most)
   return start_from_seeds(network, inputs) if init == "pytorch_seed" else network
 
 
