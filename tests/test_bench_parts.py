@@ -12,6 +12,7 @@ from ebmjax.report import plotting
 from ebmjax.tools.bench import (
   cases,
   curves,
+  estimator,
   evaluation,
   figure,
   flops,
@@ -56,6 +57,24 @@ def test_the_whole_test_set_is_evaluated():
   seconds, rate = row["seconds"], row["rate"]["ebmjax"]
   assert rate["max"] == pytest.approx(10_000 / seconds["min"])
   assert "| tiny | 10000 | 10 |" in tables.markdown([row], *evaluation.TABLES)
+
+
+def test_the_estimator_is_timed_beside_the_same_training():
+  (case,) = (
+    case._replace(steps=2, changes=(("network.hidden", 8),)) for case in estimator.CASES
+  )
+  row = estimator.measure(case, Options(rounds=1))
+  assert set(row["ratio"]) == {"steps", "images"}
+  assert all(spread["min"] > 0 for spread in row["rate"].values())
+  config = cases.load(case.config, case.changes)
+  config.stream.update(tasks=1, iterations=2)
+  spec = cases.make(config, cases.noise("mnist", train=256, test=10))
+  model = estimator.estimator(spec)
+  model.partial_fit(np.zeros((16, 28, 28), np.uint8), np.arange(16) % 10)
+  ours, theirs = model.model_.config, spec.config
+  for group in ("network", "optimiser", "method"):
+    assert ours[group] == theirs[group]
+  assert (ours.objective, ours.negatives) == (theirs.objective, theirs.negatives)
 
 
 def test_products_are_counted_through_loops_branches_and_functions():

@@ -239,7 +239,8 @@ def require_classes(config: ConfigDict, sizes: np.ndarray) -> None:
   """Refuses tasks whose numbers of classes [T] a method cannot learn.
 
   No rule of a configuration: the data say how many classes a task has. Either no row
-  would stand against another class, or a method or network needs equal tasks.
+  would stand against another class, where the method needs one, or a method or network
+  needs equal tasks.
   """
   spec, negatives = methods.find(config.method.name), config.negatives
   network = networks.find(config.network.name)
@@ -249,7 +250,8 @@ def require_classes(config: ConfigDict, sizes: np.ndarray) -> None:
       f"and they have {', '.join(map(str, sizes))}; choose another "
       "config.stream.tasks."
     )
-  if config.stream.setting != "boundary_aware" or min(sizes) != 1:
+  alone = config.stream.setting == "boundary_aware" and min(sizes) == 1
+  if spec.positives_alone or not alone:
     return
   near = negatives in ("one_of_task", *IN_BATCH) and not spec.joins_batch
   # A network with contexts normalises over a row's own task, whatever else was seen.

@@ -25,7 +25,8 @@ DecaySteps = Annotated[
 ]
 
 
-Trained = tuple[PyTree, PyTree]  # parameters and Adam's moments, leading axis [C]
+# Parameters, statistics that training moves, and Adam's moments; leading axis [C].
+Trained = tuple[PyTree, PyTree, PyTree]
 
 
 class ClassModels(NamedTuple):
@@ -35,19 +36,22 @@ class ClassModels(NamedTuple):
   features of the problem's network, which is not trained either.
   """
 
-  init: Callable[[Array, int], PyTree]  # (key, F) -> one class's parameters
+  # (key, F) -> one class's parameters, and its statistics: {} where it has none
+  init: Callable[[Array, int], tuple[PyTree, PyTree]]
   init_shared: Callable[[Array, int], PyTree]  # (key, F) -> shared
   targets: Callable[[PyTree, Array], PyTree]  # (shared, phi) -> of a batch, once
-  # (params of a class, targets, phi, key) -> losses [B]
-  losses: Callable[[PyTree, PyTree, Array, Array], Array]
-  # (stacked params [C, ...], shared, counts [C], phi) -> energies [B, C]
-  energies: Callable[[PyTree, PyTree, Array, Array], Array]
+  # (params and statistics of a class, targets, phi, key, its own rows [B] bool)
+  # -> losses [B], moved statistics
+  losses: Callable[..., tuple[Array, PyTree]]
+  # (params and statistics [C, ...], shared, counts [C], phi) -> energies [B, C]
+  energies: Callable[[PyTree, PyTree, PyTree, Array, Array], Array]
 
 
 class ClassState(NamedTuple):
   """The state of all models."""
 
   params: PyTree  # leading axis [C]
+  statistics: PyTree  # leading axis [C]
   moments: PyTree  # Adam's, leading axis [C]
   counts: Array  # [C] int32, rows seen
   shared: PyTree
@@ -76,17 +80,20 @@ def per_class_learner(
       trained, total = carry
       label = present[i]
 
-      def losses(params: PyTree) -> Array:
-        return models.losses(params, targets, phi, jax.random.fold_in(key, label))
+      mine = batch.y == label
 
-      trained, loss = _descend(tx, losses, trained, label, batch.y == label)
+      def losses(params: PyTree, statistics: PyTree) -> tuple[Array, PyTree]:
+        own_key = jax.random.fold_in(key, label)
+        return models.losses(params, statistics, targets, phi, own_key, mine)
+
+      trained, loss = _descend(tx, losses, trained, label, mine)
       return trained, total + loss
 
-    start = (state.params, state.moments), jnp.float32(0)
+    start = (state.params, state.statistics, state.moments), jnp.float32(0)
     trained, total = lax.fori_loop(0, jnp.sum(new > 0), one, start)
     counts = state.counts + new.astype(jnp.int32)
-    params, moments = trained
-    state = state._replace(params=params, moments=moments, counts=counts)
+    params, statistics, moments = trained
+    state = ClassState(params, statistics, moments, counts, state.shared, state.frozen)
     return state, {"loss": total / batch.y.shape[0]}
 
   def consolidate(state: ClassState, key: Array, view: TaskView) -> ClassState:
@@ -95,7 +102,8 @@ def per_class_learner(
 
   def energies(state: ClassState, x: Array) -> Array:
     phi = network.features(*state.frozen, x)
-    found = models.energies(state.params, state.shared, state.counts, phi)
+    trained = state.params, state.statistics
+    found = models.energies(*trained, state.shared, state.counts, phi)
     return with_unknown(found, state.counts > 0)
 
   init = partial(_init, problem, models, tx)
@@ -112,29 +120,31 @@ def _init(
   width = jax.eval_shape(network.features, *frozen, row).shape[1]
   own, shared = jax.random.split(jax.random.fold_in(key, 1))
   # All classes start alike: their energies then differ by what they learned alone.
-  params = jax.tree.map(
+  params, statistics = jax.tree.map(
     lambda leaf: jnp.tile(leaf, (classes, *[1] * leaf.ndim)), models.init(own, width)
   )
-  counts = jnp.zeros(classes, jnp.int32)
+  moments, counts = jax.vmap(tx.init)(params), jnp.zeros(classes, jnp.int32)
   rest = models.init_shared(shared, width)
-  return ClassState(params, jax.vmap(tx.init)(params), counts, rest, frozen)
+  return ClassState(params, statistics, moments, counts, rest, frozen)
 
 
 def _descend(
   tx: optax.GradientTransformation,
-  losses: Callable[[PyTree], Array],
+  losses: Callable[[PyTree, PyTree], tuple[Array, PyTree]],
   trained: Trained,
   label: Array,
   mine: Array,
 ) -> tuple[Trained, Array]:
   """Trains one class's model on its rows, `mine` [B]; returns their summed loss."""
 
-  def loss(params: PyTree) -> Array:
-    return jnp.sum(jnp.where(mine, losses(params), 0.0)) / jnp.sum(mine)
+  before, statistics, moments = jax.tree.map(lambda leaf: leaf[label], trained)
 
-  before, moments = jax.tree.map(lambda leaf: leaf[label], trained)
-  value, gradient = jax.value_and_grad(loss)(before)
+  def loss(params: PyTree) -> tuple[Array, PyTree]:
+    found, moved = losses(params, statistics)
+    return jnp.sum(jnp.where(mine, found, 0.0)) / jnp.sum(mine), moved
+
+  (value, moved), gradient = jax.value_and_grad(loss, has_aux=True)(before)
   updates, moments = tx.update(gradient, moments, before)
-  after = (optax.apply_updates(before, updates), moments)
+  after = (optax.apply_updates(before, updates), moved, moments)
   trained = jax.tree.map(lambda leaf, new: leaf.at[label].set(new), trained, after)
   return trained, value * jnp.sum(mine)

@@ -51,6 +51,7 @@ NCM = MethodSpec(
   ncm,
   title="NCM",
   uses_optimiser=False,
+  positives_alone=True,
   network="raw",
   constraints=plain_feature_rules,
   published={

@@ -45,18 +45,22 @@ def pec(
 ) -> Learner:
   """Builds prediction error-based classification."""
 
-  def losses(params: PyTree, goal: Array, phi: Array, key: Array) -> Array:
-    del key
-    return jnp.mean(jnp.square(_apply(params, phi) - goal), axis=1)
+  def losses(
+    params: PyTree, statistics: PyTree, goal: Array, phi: Array, key: Array, mine: Array
+  ) -> tuple[Array, PyTree]:
+    del key, mine
+    return jnp.mean(jnp.square(_apply(params, phi) - goal), axis=1), statistics
 
-  def energies(stacked: PyTree, shared: PyTree, counts: Array, phi: Array) -> Array:
-    del counts
+  def energies(
+    stacked: PyTree, statistics: PyTree, shared: PyTree, counts: Array, phi: Array
+  ) -> Array:
+    del statistics, counts
     goal = _apply(shared, phi)
     found = jax.vmap(_apply, in_axes=(0, None), out_axes=1)(stacked, phi)
     return jnp.mean(jnp.square(found - goal[:, None, :]), axis=2)
 
   models = ClassModels(
-    init=lambda key, width: _init(key, width, student, outputs),
+    init=lambda key, width: (_init(key, width, student, outputs), {}),
     init_shared=lambda key, width: _init(key, width, teacher, outputs),
     targets=_apply,
     losses=losses,
@@ -88,6 +92,7 @@ PEC = MethodSpec(
   pec,
   title="PEC",
   uses_optimiser=False,
+  positives_alone=True,
   network="raw",
   constraints=plain_feature_rules,
   published={

@@ -66,6 +66,7 @@ RIDGE = MethodSpec(
   ridge,
   title="ridge",
   uses_optimiser=False,
+  positives_alone=True,
   network="raw",
   constraints=plain_feature_rules,
   published={

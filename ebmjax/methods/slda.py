@@ -75,6 +75,7 @@ SLDA = MethodSpec(
   slda,
   title="SLDA",
   uses_optimiser=False,
+  positives_alone=True,
   network="raw",
   constraints=plain_feature_rules,
   published={

@@ -52,6 +52,7 @@ class MethodSpec(NamedTuple):
   joins_batch: bool = False  # old rows stand in the batch, where negatives are sought
   single_rows: bool = False  # takes gradients of single rows: no others to compare with
   all_outputs: bool = False  # its authors normalise over the classes to come, too
+  positives_alone: bool = False  # a class is learned from its own rows, and no others
   own_objective: bool = False  # trains a classifier by a loss of its own
   uses_optimiser: bool = True
   even_tasks: bool = False  # needs as many classes in each task

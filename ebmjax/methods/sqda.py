@@ -124,6 +124,7 @@ SQDA = MethodSpec(
   sqda,
   title="SQDA",
   uses_optimiser=False,
+  positives_alone=True,
   network="raw",
   constraints=plain_feature_rules,
   published={

@@ -119,14 +119,17 @@ class Strided(nn.Module):
   stride: int = 2
   back: bool = False
   kernel_init: Initialiser = _SMALL
+  use_bias: bool = True
 
   @nn.compact
   def __call__(self, x: Array) -> Array:
     ends = (x.shape[-1], self.features)
     shape = (_SIDE, _SIDE, *(ends[::-1] if self.back else ends))
     kernel = self.param("kernel", self.kernel_init, shape)
-    bias = self.param("bias", nn.initializers.zeros, (self.features,))
     out = (convolve_back if self.back else convolve)(x, kernel, self.stride)
+    if not self.use_bias:
+      return out
+    bias = self.param("bias", nn.initializers.zeros, (self.features,))
     return out + bias[None, None, None, :]
 
 

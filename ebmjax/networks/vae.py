@@ -41,22 +41,23 @@ class Coder(nn.Module):
 
 
 class Decoder(nn.Module):
-  """From codes through two hidden layers to rows of `outputs` numbers."""
+  """From codes through hidden layers to rows of `outputs` numbers."""
 
   outputs: int
   hidden: int
+  layers: int = 2
 
   @nn.compact
   def __call__(self, z: Array, gates: Sequence[Array] | None = None) -> Array:
-    """Returns [B, outputs] of codes [B, Z]; gates [B, hidden] scale the two layers."""
-    for layer in range(2):
+    """Returns [B, outputs] of codes [B, Z]; gates [B, hidden] scale the layers."""
+    for layer in range(self.layers):
       z = dense(self.hidden, z.shape[1], "pytorch")(z)
       z = nn.relu(z if gates is None else z * gates[layer])
     return dense(self.outputs, self.hidden, "pytorch")(z)
 
 
 class VariationalAutoencoder(nn.Module):
-  """Two hidden layers on either side of a code of Z numbers (Kingma and Welling 2014).
+  """Hidden layers on either side of a code of Z numbers (Kingma and Welling 2014).
 
   Pixels lie in [0, 1]; the decoder returns their logits.
   """
@@ -64,12 +65,13 @@ class VariationalAutoencoder(nn.Module):
   pixels: int
   hidden: int
   latent: int
+  layers: int = 2
 
   def setup(self) -> None:
-    fan_ins = (self.pixels, self.hidden)
+    fan_ins = (self.pixels, *[self.hidden] * (self.layers - 1))
     self.encoder = [dense(self.hidden, fan_in, "pytorch") for fan_in in fan_ins]
     self.coder = Coder(self.latent)
-    self.decoder = Decoder(self.pixels, self.hidden)
+    self.decoder = Decoder(self.pixels, self.hidden, self.layers)
 
   def __call__(self, x: Array, noise: Array) -> tuple[Array, Code]:
     """Returns logits [B, P] and codes of x [B, P]; noise [B, Z] moves the codes."""

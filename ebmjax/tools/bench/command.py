@@ -24,6 +24,7 @@ from ebmjax.runtime.terminal import (
 from ebmjax.tools import bench
 from ebmjax.tools.bench import (
   curves,
+  estimator,
   evaluation,
   figure,
   inference,
@@ -45,6 +46,7 @@ SECTIONS: dict[str, Any] = {
   "inference": inference,
   "seeds": seeds,
   "evaluation": evaluation,
+  "estimator": estimator,
   "share": share,
   "runs": runs,
   "curves": curves,
