@@ -2,10 +2,12 @@
 
 Reproduces the CIFAR-100 column of the paper's tables (Li et al. 2022) and its study of
 negative sampling and of the number of tasks. The five convolutions were pre-trained on
-CIFAR-10 and are frozen; give their weights as an npz file:
+CIFAR-10 and are frozen:
 
-  python -m ebmjax.main --config=configs/cifar100.py --workdir=runs/cifar100 \\
-      --config.network.pretrained=FILE.npz
+  python -m ebmjax.main --config=configs/cifar100.py --workdir=runs/cifar100
+
+Their weights are those of the package, which `configs/pretrain_cifar10.py` made; others
+are given as --config.network.pretrained=FILE.npz, such as the published ones.
 
 | variant                         | paper         | steps  |
 |---------------------------------|---------------|--------|
@@ -42,6 +44,7 @@ EXPERIMENT = Experiment(
       "hidden": 2000,
       "gated_layers": 2,
       "backbone": "conv5",
+      "pretrained": "packaged",
     },
     # Deviation: the paper's text draws any other label of the batch; the released code
     # draws them by their frequency here.

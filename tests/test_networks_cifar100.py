@@ -9,11 +9,20 @@ import pytest
 from ml_collections import ConfigDict
 
 from ebmjax import networks
+from ebmjax.config import loading
 from ebmjax.errors import DataError
-from ebmjax.networks.cifar100 import NormTrunk, load_trunk, trunk_digest, trunk_file
+from ebmjax.networks.cifar100 import (
+  PACKAGED,
+  NormTrunk,
+  load_trunk,
+  trunk_digest,
+  trunk_file,
+  trunk_origin,
+)
 from ebmjax.networks.conv5 import compute_features, frozen_trunk
 from ebmjax.networks.trunked import BACKBONE_MODES
 from ebmjax.types import num_params
+from tests.helpers import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +172,25 @@ def test_what_training_moves(weights, mode):
     )
   _, same = network.energies(params, state, x, jnp.arange(4))
   np.testing.assert_array_equal(same["batch_stats"]["bn1"]["mean"], before)
+
+
+def test_the_packaged_trunk_is_whole_and_says_where_it_comes_from():
+  trunk = load_trunk(PACKAGED)
+  leaves = jax.tree.leaves(trunk)
+  assert all(leaf.dtype == jnp.float32 and jnp.isfinite(leaf).all() for leaf in leaves)
+  origin = trunk_origin(PACKAGED)
+  assert "configs/pretrain_cifar10.py" in origin["command"]
+  assert 80 < origin["accuracy"] < 85
+  assert loading.load(f"{ROOT}/configs/cifar100.py").network.pretrained == PACKAGED
+
+
+def test_half_precision_moves_a_feature_little(weights):
+  rough = trunk_file(load_trunk(weights), half=True)
+  assert len(rough) < 0.6 * Path(weights).stat().st_size
+  file = Path(weights).with_name("half.npz")
+  file.write_bytes(rough)
+  x = jax.random.normal(jax.random.key(0), (2, 32, 32, 3))
+  whole, half = (
+    np.asarray(NormTrunk().apply(load_trunk(path), x)) for path in (weights, file)
+  )
+  np.testing.assert_allclose(half, whole, atol=2e-3 * float(np.abs(whole).max()))

@@ -137,7 +137,7 @@ def test_the_trunks_features_reach_the_network_as_they_are() -> None:
   [
     (SPLIT, {"network.backbone": "conv5"}, "images of at least"),
     (SPLIT, {"network.pretrained": "some.npz"}, "network.backbone='conv5'"),
-    (f"{ROOT}/configs/cifar100.py", {}, "network.pretrained"),
+    (f"{ROOT}/configs/cifar100.py", {"network.pretrained": ""}, "network.pretrained"),
     (
       f"{ROOT}/configs/cifar100.py",
       {"network.pretrained": "some.npz", "data.augment": "crop_and_flip"},

@@ -36,7 +36,6 @@ def test_a_table_alone_is_listed_with_its_commands(folder, capsys):
   out = capsys.readouterr().out
   assert out.count("python -m ebmjax.main --config=") == 5
   assert "--config=configs/cifar100.py:all_seen,fixed --config.seeds=10" in out
-  assert "--config.network.pretrained=FILE.npz" in out
   assert not Path(folder.removeprefix("--runs=")).exists()
 
 

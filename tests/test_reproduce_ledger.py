@@ -10,8 +10,8 @@ from ebmjax import metrics
 from ebmjax.config.identity import identity
 from ebmjax.metrics import Summary
 from ebmjax.paper import commands, estimates, store, summary, verdicts, wording
-from ebmjax.paper.cells import all_cells, claims
-from ebmjax.paper.ledger import Ledger
+from ebmjax.paper.cells import PUBLISHED_TRUNK, all_cells, claims
+from ebmjax.paper.ledger import Ledger, measure
 from tests.entries import CELLS, EBM, changed, entry, row_of
 
 # Which runs measure a cell.
@@ -86,6 +86,11 @@ def test_runs_from_other_weights_are_not_pooled():
   assert measured is not None
   assert measured.accuracies == {2: 8.0, 3: 10.0}
   assert measured.weights == ["b"]
+  published = old._replace(weights=PUBLISHED_TRUNK)
+  found = Ledger([cell], [published, new])
+  assert found.rows[0].measured == measure([published])
+  assert found.variants() == [measure([new])]  # beside it
+  assert wording.note(found.variants()[0]) == "over a trunk with digest b"
 
 
 def test_cells_of_one_command_share_its_runs():

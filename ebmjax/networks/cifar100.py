@@ -1,7 +1,16 @@
-"""The CIFAR-100 trunk: five convolutions, pre-trained on CIFAR-10, and its weights."""
+"""The CIFAR-100 trunk: five convolutions, pre-trained on CIFAR-10, and its weights.
+
+The package has weights of its own, `PACKAGED`. They are made by
+
+    python -m ebmjax.main --config=configs/pretrain_cifar10.py --workdir=RUN
+    ebmjax export --trunk --half RUN ebmjax/networks/trunk_cifar10.npz
+
+and the file says of which run they are.
+"""
 
 import hashlib
 import io
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -15,7 +24,10 @@ from jax import Array
 from ebmjax.errors import DataError
 from ebmjax.networks.conv import Conv, flatten_channels_first
 
+PACKAGED = "packaged"  # in place of a file's name
+_PACKAGED_FILE = Path(__file__).with_name("trunk_cifar10.npz")
 CHANNELS = (16, 32, 64, 128, 256)
+_ORIGIN = "origin"  # of a file's arrays: JSON that says which run its weights are of
 STRIDES = (1, 2, 2, 2, 2)
 
 
@@ -62,7 +74,8 @@ def load_trunk(path: str | Path) -> dict[str, Any]:
   place = _existing(path)
   try:
     with place.open("rb") as content, np.load(content) as file:
-      arrays = {name: file[name] for name in file.files}
+      # Half precision saves room in a file alone.
+      arrays = {n: file[n].astype(np.float32) for n in file.files if n != _ORIGIN}
     params, stats = {}, {}
     for i in range(1, len(CHANNELS) + 1):
       params[f"conv{i}"] = {
@@ -102,6 +115,8 @@ def trunk_digest(path: str | Path) -> str:
 
 
 def _existing(path: str | Path) -> Path:
+  if str(path) == PACKAGED:
+    return _PACKAGED_FILE
   try:
     place = Path(path).expanduser()
   except RuntimeError:  # the home of a user that there is not
@@ -125,13 +140,29 @@ def _require_shapes(params: dict[str, Any], stats: dict[str, Any]) -> None:
           raise ValueError(f"{layer} has a {name} of shape {given[layer][name].shape}")
 
 
-def trunk_file(variables: dict[str, Any]) -> bytes:
-  """Returns the content of an npz file of a trunk's variables, for `load_trunk`."""
+def trunk_origin(path: str | Path = PACKAGED) -> dict[str, Any]:
+  """Returns of which run a file's weights are, as far as it says: command, commit..."""
+  with _existing(path).open("rb") as content, np.load(content) as file:
+    found: dict[str, Any] = json.loads(str(file[_ORIGIN])) if _ORIGIN in file else {}
+  return found
+
+
+def trunk_file(
+  variables: dict[str, Any],
+  origin: dict[str, Any] | None = None,
+  *,
+  half: bool = False,
+) -> bytes:
+  """Returns the content of an npz file of a trunk's variables, for `load_trunk`.
+
+  With `half` the convolutions are in half precision.
+  """
   host = jax.tree.map(np.asarray, variables)
   params, stats, arrays = host["params"], host["batch_stats"], {}
   for i in range(1, len(CHANNELS) + 1):
     conv = params[f"conv{i}"]
-    arrays[f"convLayer{i}.conv.weight"] = conv["kernel"].transpose(3, 2, 0, 1)
+    kernel = conv["kernel"].astype(np.float16 if half else np.float32)
+    arrays[f"convLayer{i}.conv.weight"] = kernel.transpose(3, 2, 0, 1)
     arrays[f"convLayer{i}.conv.bias"] = conv["bias"]
   for i in range(1, len(CHANNELS)):
     norm = f"convLayer{i}.bn."
@@ -139,6 +170,8 @@ def trunk_file(variables: dict[str, Any]) -> bytes:
     arrays[norm + "bias"] = params[f"bn{i}"]["bias"]
     arrays[norm + "running_mean"] = stats[f"bn{i}"]["mean"]
     arrays[norm + "running_var"] = stats[f"bn{i}"]["var"]
+  if origin:
+    arrays[_ORIGIN] = np.array(json.dumps(origin))
   content = io.BytesIO()
   np.savez(content, **arrays)
   return content.getvalue()

@@ -10,7 +10,7 @@ from flax import linen as nn
 from jax import Array
 
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
-from ebmjax.networks.cifar100 import NormTrunk, load_trunk, num_features
+from ebmjax.networks.cifar100 import PACKAGED, NormTrunk, load_trunk, num_features
 from ebmjax.networks.conv import is_blocked, mixed_kernels
 from ebmjax.networks.mlp import GatedLayers, classifier_mlp, energy_mlp, is_masked
 from ebmjax.networks.normalisation import Normalise, Preparation
@@ -30,7 +30,9 @@ from ebmjax.networks.trunked import BackboneMode, with_trunk
 from ebmjax.types import Network
 
 Mode = Annotated[BackboneMode, "what training does to the trunk"]
-Pretrained = Annotated[str, "npz file with the weights of the trunk"]
+Pretrained = Annotated[
+  str, f"npz file with the weights of the trunk; {PACKAGED}: those of the package"
+]
 
 
 def energy_conv5(
@@ -134,7 +136,7 @@ def _constraints(config: Any) -> list[tuple[bool, str]]:
     (
       mode != "finetune" and not config.network.pretrained,
       f"config.network.backbone_mode={mode!r} freezes the trunk, whose weights must "
-      "then be given as config.network.pretrained (an npz file).",
+      f"then be given as config.network.pretrained (an npz file, or {PACKAGED!r}).",
     ),
     (
       _caches(config.network) and config.data.augment != "none",

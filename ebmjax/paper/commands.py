@@ -13,7 +13,6 @@ from ml_collections import ConfigDict
 from ebmjax.config import loading
 from ebmjax.config.groups import keys_of
 from ebmjax.config.identity import (
-  WEIGHTS,
   Difference,
   decisive,
   departures,
@@ -37,8 +36,6 @@ PROBLEM = (
 def load(command: str) -> ConfigDict:
   """Returns the resolved configuration of FILE[:variants], a file of the repository."""
   config = loading.load(str(loading.root() / command))
-  if config.network.get("pretrained") == "" and config.data.name == "cifar100":
-    config.network.pretrained = WEIGHTS
   return resolve(config)
 
 
@@ -62,11 +59,9 @@ def short_name(command: str) -> str:
 
 def command_line(command: str, seeds: int) -> str:
   """Returns what to type to measure FILE[:variants] with a number of seeds."""
-  weights = load(command).network.get("pretrained")
-  extra = f" --config.network.pretrained={weights}" if weights else ""
   return (
     f"python -m ebmjax.main --config={command} --config.seeds={seeds}"
-    f" --config.data.require_full=True{extra}"
+    " --config.data.require_full=True"
   )
 
 

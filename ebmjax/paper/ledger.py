@@ -9,7 +9,7 @@ from ebmjax import metrics
 from ebmjax.config.identity import identity
 from ebmjax.metrics import Summary
 from ebmjax.paper import commands, verdicts
-from ebmjax.paper.cells import Cell
+from ebmjax.paper.cells import PUBLISHED_TRUNK, Cell
 from ebmjax.paper.store import Entry
 from ebmjax.paper.verdicts import Difference
 
@@ -80,6 +80,8 @@ class Ledger:
     for entry in self.entries:
       groups.setdefault(identity(entry.run), []).append(entry)
     self._measured = {key: measure(found) for key, found in groups.items()}
+    others = (of_other_weights(found) for found in groups.values())
+    self._others = [measure(found) for found in others if found]
     self.rows = [self._row(cell) for cell in cells]
 
   def measurement(self, command: str) -> Measurement | None:
@@ -97,7 +99,7 @@ class Ledger:
     """Returns the measurements of no cell, by command."""
     owned = {commands.identity_of(row.cell.command) for row in self.rows}
     others = [found for key, found in self._measured.items() if key not in owned]
-    return sorted(others, key=lambda found: found.command)
+    return sorted([*others, *self._others], key=lambda found: found.command)
 
   def _row(self, cell: Cell) -> Row:
     measured = self.measurement(cell.command)
@@ -134,16 +136,31 @@ def pool(entries: Iterable[Entry]) -> dict[int, tuple[Entry, int]]:
 
   Where there are runs on the full data set, only they count; else only those on the
   same part of it as the newest. Where runs start from different pre-trained weights,
-  those of the newest count. A seed that was run twice counts from the newer run, by the
-  time that the runs recorded.
+  those published count, else those of the newest. A seed that was run twice counts from
+  the newer run, by the time that the runs recorded.
   """
   found = sorted(entries, key=lambda entry: entry.finished)
   full = [entry for entry in found if entry.data_full]
   part = [entry for entry in found if entry.data_digest == found[-1].data_digest]
   found = full or part
-  weights = [entry.weights for entry in found if entry.weights]
-  found = [entry for entry in found if entry.weights in (None, *weights[-1:])]
+  counted = _counted_weights(found)
+  found = [entry for entry in found if entry.weights in (None, counted)]
   newest = {
     seed: (entry, place) for entry in found for place, seed in enumerate(entry.seeds)
   }
   return {seed: newest[seed] for seed in sorted(newest)}
+
+
+def of_other_weights(entries: Iterable[Entry]) -> list[Entry]:
+  """Returns the runs whose pre-trained weights `pool` passes over."""
+  found = list(entries)
+  counted = _counted_weights(found)
+  return [entry for entry in found if entry.weights not in (None, counted)]
+
+
+def _counted_weights(entries: Iterable[Entry]) -> str | None:
+  """Returns the digest of the weights that count, None where no run has any."""
+  known = [e.weights for e in sorted(entries, key=lambda e: e.finished) if e.weights]
+  if PUBLISHED_TRUNK in known:
+    return PUBLISHED_TRUNK
+  return known[-1] if known else None

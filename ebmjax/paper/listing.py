@@ -36,7 +36,7 @@ def variants(ledger: Ledger) -> str:
   """Returns the measurements that are no cell of the paper."""
   lines = ["Measured beside the paper's cells:"]
   for found in ledger.variants():
-    note = wording.reading(found).get("note")
+    note = wording.note(found)
     figures = f"    {wording.mean(found.summary)}, published {wording.beside(found)}"
     lines += ["", f"  {found.command}", figures + (f"; {note}" if note else "")]
     lines.append(f"    {_provenance(found)}")

@@ -131,7 +131,7 @@ def _beside(ledger: Ledger) -> str:
       f"`{_short(found.command)}`",
       wording.mean(found.summary),
       wording.beside(found),
-      wording.reading(found).get("note", ""),
+      wording.note(found),
       _commits(found),
     ]
     for found in ledger.variants()

@@ -159,7 +159,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   for name in ("mnist", "cifar10", "cifar100"):
     text = f"the official files of {name} (default: found or downloaded, always whole)"
     add(f"--{name}", "DIR", path_arg, text)
-  add("--pretrained", "FILE", path_arg, "npz with the weights of CIFAR-100's trunk")
+  text = "npz with the weights of CIFAR-100's trunk (default: the package's)"
+  add("--pretrained", "FILE", path_arg, text)
   text = "where runs are made and looked for (default: runs/reproduce)"
   add("--runs", "DIR", _whole_path, text, _whole_path("runs/reproduce"))
   text = "list the runs beside the paper's cells"

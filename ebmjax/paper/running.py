@@ -96,10 +96,6 @@ class Session:
 
   def _run_command(self, chosen: str, count: int, overall: Overall) -> None:
     """Runs the missing seeds of one command, folder by folder."""
-    lacking = self._lacking(chosen)
-    if lacking:
-      self._outcome.failed.append(f"{chosen}: {lacking}")
-      return
     tried: set[Path] = set()
     while (claim := self._claim(chosen, count)) is not None:
       try:
@@ -147,17 +143,6 @@ class Session:
   def _left(self) -> float:
     """Returns the seconds that the budget has left."""
     return math.inf if self._end is None else self._end - time.monotonic()
-
-  def _lacking(self, chosen: str) -> str:
-    """Returns what the user still has to give, as a sentence, or an empty text."""
-    if (
-      commands.load(chosen).network.get("pretrained") and not self._settings.pretrained
-    ):
-      return (
-        "the trunk's weights are needed; give --pretrained=FILE.npz "
-        "(configs/pretrain_cifar10.py makes them)."
-      )
-    return ""
 
   def _run(
     self, chosen: str, claim: Claim, each: float, overall: Overall

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ebmjax.metrics import Summary
+from ebmjax.networks import trunk_digest
+from ebmjax.networks.cifar100 import PACKAGED
 from ebmjax.paper import estimates
-from ebmjax.paper.cells import Cell
+from ebmjax.paper.cells import PUBLISHED_TRUNK, Cell
 from ebmjax.paper.commands import cell_for
 from ebmjax.paper.estimates import Estimate
 from ebmjax.paper.ledger import Ledger, Measurement, Row
@@ -53,6 +55,16 @@ def reading(measured: Measurement) -> dict[str, Any]:
   """Returns the hand-written notes on a variant."""
   found: dict[str, Any] = readings()["variants"].get(measured.command, {})
   return found
+
+
+def note(measured: Measurement) -> str:
+  """Returns what is to be known of a variant: its reading, and its trunk's weights."""
+  weights = ", ".join(measured.weights)
+  if weights in ("", PUBLISHED_TRUNK):
+    return str(reading(measured).get("note", ""))
+  if weights == trunk_digest(PACKAGED):
+    return "over the package's own trunk"
+  return f"over a trunk with digest {weights}"
 
 
 def beside(measured: Measurement) -> str:

@@ -13,14 +13,17 @@ import jax
 
 from ebmjax import networks
 from ebmjax.errors import ConfigError, WorkdirError
-from ebmjax.models.loading import load, outputs, read_run, restore
+from ebmjax.models.loading import FinishedRun, load, outputs, read_run, restore
 from ebmjax.models.program import write_program
 from ebmjax.networks.cifar100 import trunk_file
+from ebmjax.paper import commands
 from ebmjax.runtime import atomic
 from ebmjax.runtime.terminal import Parser, path_arg, run_cli
 
 
-def export_trunk(run: Path, out: Path, seed: int | None = None) -> int:
+def export_trunk(
+  run: Path, out: Path, seed: int | None = None, *, half: bool = False
+) -> int:
   """Writes the last trunk of a run to `out` and returns its step."""
   found = read_run(run)
   seed = found.seeds[0] if seed is None else seed
@@ -34,12 +37,23 @@ def export_trunk(run: Path, out: Path, seed: int | None = None) -> int:
   place = found.seeds.index(seed)
   trunk = jax.tree.map(lambda leaf: leaf[place], _trunk(trained.states))
   try:
-    atomic.write(out, trunk_file(trunk))
+    atomic.write(out, trunk_file(trunk, _origin(found, place), half=half))
   except OSError as error:
     raise WorkdirError(
       f"{out} cannot be written ({error.strerror}); give another file."
     ) from error
   return trained.step
+
+
+def _origin(run: FinishedRun, place: int) -> dict[str, Any]:
+  """Returns what a file of weights says of the run that made them."""
+  facts = run.results["facts"]
+  return {
+    "command": commands.shortened(facts.get("command")),
+    "commit": facts.get("commits"),
+    "accuracy": run.results["per_seed"][place],
+    "data": facts.get("data_source"),
+  }
 
 
 def _trunk(states: Any) -> dict[str, Any]:
@@ -59,7 +73,7 @@ def main(arguments: list[str]) -> int:
         f"{given.out} is to hold arrays; give it a name that ends in .npz."
       )
     if given.trunk:
-      step = export_trunk(given.run, given.out, given.seed)
+      step = export_trunk(given.run, given.out, given.seed, half=given.half)
       print(f"The trunk after {step} steps is in {given.out}.")
       return 0
     seed = read_run(given.run).seeds[0] if given.seed is None else given.seed
@@ -79,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
   add("--seed", type=int, help="one of its seeds (default: the first)")
   add("--task", type=int, help="whose order of pixels, of a run that permutes them")
   add("--trunk", action="store_true", help="write the trunk of its network alone")
+  add("--half", action="store_true", help="with --trunk: in half precision")
   return parser
 
 

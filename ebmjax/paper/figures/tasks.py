@@ -100,8 +100,7 @@ def _role(name: str) -> Role:
     name=name,
     says=f"the table's {name} on CIFAR-100",
     command=commands,  # only the ledger's rows are drawn beside the paper's table
-    make=f"python -m ebmjax.main --config={commands[10]} "
-    "--config.network.pretrained=FILE.npz",
+    make=f"python -m ebmjax.main --config={commands[10]}",
     folder=Path(loading.default_workdir(commands[10])).name,
     apart="stream.tasks",
   )
