@@ -151,7 +151,7 @@ def calibration_error(
 ) -> float:
   """Returns the expected calibration error (Guo et al. 2017) of N predictions.
 
-  Equal to sum_b n_b / N |acc_b - conf_b|, over bins ((b-1)/bins, b/bins] of the
+  Equal to sum_b n_b / N abs(acc_b - conf_b), over bins ((b-1)/bins, b/bins] of the
   confidence [N], with n_b predictions in bin b, a share acc_b of them `correct` [N],
   and a mean confidence conf_b.
   """
