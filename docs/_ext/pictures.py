@@ -11,8 +11,9 @@ from ebmjax.config import default, with_settings
 from ebmjax.report import plotting
 from ebmjax.types import make_batch
 
-BLUE, ORANGE, GREEN, PINK = plotting.PALETTE[:4]
-INK, SOFT, RULE = plotting.INK, plotting.SOFT, plotting.RULE
+BLUE, ORANGE = plotting.PALETTE[:2]
+SOFT, RULE = plotting.SOFT, plotting.RULE
+_PIXELS = 105  # an inch of a figure on the page
 
 
 class Picture:
@@ -20,7 +21,8 @@ class Picture:
 
   def __init__(self, name: str, figure: Figure, alt: str) -> None:
     drawn = plotting.inline_svg(figure, name, alt)
-    self._html = f'<figure class="picture">{drawn}</figure>'
+    width = f"--width: {_PIXELS * figure.get_figwidth():.0f}px"
+    self._html = f'<figure class="picture" style="{width}">{drawn}</figure>'
 
   def _repr_html_(self) -> str:
     return self._html
