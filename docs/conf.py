@@ -20,7 +20,7 @@ os.environ["XLA_FLAGS"] = " ".join(
   )
 )
 
-import ebmjax
+import ebmjax  # noqa: E402 (after the environment is set)
 
 project = "ebmjax"
 version = release = ebmjax.__version__
@@ -41,6 +41,7 @@ html_css_files = ["site.css"]
 html_show_copyright = False
 html_copy_source = False
 highlight_language = "text"
+smartquotes = False  # quotes of code stay as they are
 # A page that includes a part of a file starts with that part's headings.
 suppress_warnings = ["myst.header"]
 

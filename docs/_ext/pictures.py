@@ -182,9 +182,7 @@ def _count(axes: Axes, rows: int, columns: int) -> None:
   axes.spines[:].set_visible(False)
 
 
-def _outputs(
-  axes: Axes, name: str, labels: np.ndarray, classes: np.ndarray
-) -> None:
+def _outputs(axes: Axes, name: str, labels: np.ndarray, classes: np.ndarray) -> None:
   """Draws the raw classes of each task on the labels that they have."""
   tasks, outputs = classes.shape
   kinds = np.zeros((tasks, outputs), int)  # of an image of task 2, at the end of it

@@ -25,7 +25,7 @@ class Headline(NamedTuple):
 
 
 def _everywhere(variants: str, **others: str) -> dict[str, str]:
-  """Returns the variants for all benchmarks, and those of `others` where they differ."""
+  """Returns the variants of all benchmarks, with those of `others` instead."""
   return dict.fromkeys(_BENCHMARKS, variants) | others
 
 
@@ -56,7 +56,7 @@ _ROWS = (
 
 
 def markdown(ledger: Ledger) -> str:
-  """Returns the table as a block of README.md; the paper's own row follows the EBM's."""
+  """Returns the table as a block of README.md, the paper's row below the EBM's."""
   rows = []
   for row in _ROWS:
     rows.append([row.title, *(_ours(ledger, *run) for run in row.variants.items())])
