@@ -1,4 +1,4 @@
-"""Capacity study: how many random labels a network can learn by heart.
+"""Capacity study: how many random labels a network can memorise.
 
 Reproduces the study of model capacity in the paper's appendix (Li et al. 2022): EBM and
 softmax classifier of equal size, on generated 32x32x3 images whose pixels are uniform

@@ -6,7 +6,7 @@ FILE.npz holds x_train [N, F] and y_train [N], x_test and y_test, or x and y, of
 fifth of each class is then held out. Every feature is scaled by its mean and deviation
 in the training rows.
 
-Classes are dealt to config.stream.tasks tasks as evenly as they go, or as
+Classes are distributed over config.stream.tasks tasks as evenly as possible, or as
 config.stream.class_groups lists them. Over frozen features a closed form is hard to
 beat: `:slda` and `:ridge` (an MLP learns nothing there that they could forget), `:ncm`,
 and `:randumb` or `:ranpac` with random features in front. Without a variant it is the

@@ -8,11 +8,11 @@ class is then held out. FOLDER holds one such file, or train/CLASS/*.png (or jpg
 or without test/CLASS/. Images are [N, H, W] or [N, H, W, 1 or 3] of any size and range;
 labels are integers or strings. Normalisation is estimated from the training images.
 
-Classes are dealt to config.stream.tasks tasks as evenly as they go, or as
+Classes are distributed over config.stream.tasks tasks as evenly as possible, or as
 config.stream.class_groups lists them. Without a variant the energy network is an MLP;
 `:conv` takes convolutions, `:sbc` the softmax classifier to compare with, `:slda` or
 another method's name that method. `:online` shows every image once, in batches of ten,
-and evaluates on the way. `:smoke` shrinks any of them to seconds.
+and evaluates during training. `:smoke` shrinks any of them to seconds.
 """
 
 from ebmjax.config.experiments import Experiment

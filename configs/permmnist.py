@@ -24,7 +24,7 @@ al. 2022): mean over tasks of the final accuracy, candidates being all 100 label
 
 `:source` after a baseline takes its authors' own number of iterations (5,000 a task,
 where the published figures come from; of `gss_greedy` its whole protocol, which is
-domain-incremental, and of `ctn`, which is told the task of each test image; of `bgd`
+domain-incremental, and of `ctn`, which is given the task of each test image; of `bgd`
 also the normalised pixels and Xavier's weights that decide it); `:joint` shows all
 tasks at once. Baselines run on the EBM, too: leave `sbc` out. There is no
 published MAS.

@@ -9,7 +9,7 @@ images and flips. Then the trunk is written to a file for config.network.pretrai
 
 Measured: 81.8 % of the test images with seed 0, reached within 70 epochs. On one
 CPU core, beside other work, it took 2 h 9 min. The published weights (an npz file in
-PyTorch's layout) can be used in place of these.
+PyTorch's layout) can be used instead.
 """
 
 from ebmjax.config.experiments import Experiment

@@ -7,7 +7,7 @@ no more than JAX.
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _MODULES = (
   *("config", "data", "losses", "methods", "metrics", "models", "negatives"),
   *("networks", "objectives", "prediction", "streams", "testing", "types"),

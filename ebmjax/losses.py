@@ -77,7 +77,7 @@ def joint_pairs(energies: ArrayLike, valid: ArrayLike, *, key: Array) -> Array:
 def ce(energies: ArrayLike, valid: ArrayLike) -> Array:
   r"""Returns [B]: softmax cross-entropy over the valid candidates, logits being -E.
 
-  The same formula as `likelihood`, under the name a softmax classifier's user knows.
+  The same formula as `likelihood`, under its usual name for softmax classifiers.
   A row whose only candidate is the true label has cross-entropy 0 in any case.
   """
   return likelihood(energies, valid)
@@ -93,7 +93,7 @@ LOSSES: dict[str, Callable[..., Array]] = {
 
 
 def _as_pair(energies: ArrayLike, valid: ArrayLike) -> tuple[Array, Array]:
-  """Returns both as arrays; raises where broadcasting would make something of them."""
+  """Returns both as arrays; raises where they would broadcast."""
   energies, valid = jnp.asarray(energies), jnp.asarray(valid)
   if energies.ndim != 2 or energies.shape != valid.shape:
     raise ValueError(

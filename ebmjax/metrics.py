@@ -2,7 +2,7 @@
 
 A matrix [R, T, T] holds, for each run, the accuracy on task j (column) after finishing
 task i (row), as a fraction, and NaN where nothing was evaluated. A metric that needs an
-entry which is missing is NaN for that run: never a mean over whatever is left.
+entry which is missing is NaN for that run: never a mean over the rest.
 
 Two tasks, one run; the first task fell from 90 to 60 % while the second was learned:
 
@@ -80,7 +80,7 @@ def backward_transfer(matrix: np.ndarray) -> np.ndarray:
 
 
 def forward_transfer(masked_matrix: np.ndarray, untrained: np.ndarray) -> np.ndarray:
-  """Returns [R], what the tasks before it gave a task that is yet to be learned.
+  """Returns [R], by how much earlier tasks raise the accuracy on the next one.
 
   Equal to 1/(T-1) sum_{j>1} (R[j-1, j] - b[j]), with b = `untrained` [R, T], the
   accuracy before any training; NaN for a single task. It takes the matrix whose
@@ -138,7 +138,7 @@ def auroc(inside: np.ndarray, outside: np.ndarray) -> float:
 
 
 def fpr95(inside: np.ndarray, outside: np.ndarray) -> float:
-  """Returns the share of outside energies [M] that pass for inside ones.
+  """Returns the share of outside energies [M] that are accepted as inside ones.
 
   Equal to 1/M sum_m [o_m <= l], where l is the lowest limit that accepts at least 95 %
   of the inside energies [N].
@@ -151,7 +151,7 @@ def calibration_error(
 ) -> float:
   """Returns the expected calibration error (Guo et al. 2017) of N predictions.
 
-  Equal to sum_b n_b / N |acc_b - conf_b|, over bins ((b-1)/bins, b/bins] of the
+  Equal to sum_b n_b / N abs(acc_b - conf_b), over bins ((b-1)/bins, b/bins] of the
   confidence [N], with n_b predictions in bin b, a share acc_b of them `correct` [N],
   and a mean confidence conf_b.
   """

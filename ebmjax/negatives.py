@@ -1,10 +1,10 @@
-"""Which labels stand against the true one.
+"""Negatives: the labels that are contrasted with the true one.
 
 Every function maps a key and labels y [B] to candidate labels [B, K] and valid [B, K];
-column 0 is the true label. Nothing loops or rejects: where a row has no other class to
-stand against its own, its negatives are marked invalid, and the losses pass over them.
-In the place of a class that does not count stands the true label, for a network may
-save itself the labels that nobody names.
+column 0 is the true label. Nothing loops or rejects: where a row has no class besides
+its own, its negatives are marked invalid, and the losses ignore them. The slot of a
+class that does not count holds the true label, so that a network need not compute
+labels that no row names.
 
 Three rows, when there are four classes:
 
@@ -17,7 +17,7 @@ Three rows, when there are four classes:
 >>> valid.astype(int).tolist()
 [[1, 0, 0, 1, 0], [1, 1, 0, 0, 0], [1, 1, 0, 0, 0]]
 
-A `Batch`, which knows its classes, may stand in the place of y and what follows it.
+A `Batch`, which knows its classes, may replace y and the arguments after it.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,17 +81,17 @@ def all_seen(
 def all_classes(
   key: Array, y: Labels, num_classes: int | None = None
 ) -> tuple[Array, Array]:
-  """Returns labels [B, 1 + C]: every other class, those to come included."""
+  """Returns labels [B, 1 + C]: every other class, including those to come."""
   del key
   batch = _as_batch(y, num_classes=num_classes)
   return _all_others(batch.y, jnp.ones_like(batch.seen))
 
 
 def repaired(key: Array, y: Labels) -> tuple[Array, Array]:
-  """Returns labels [B, 2]: the batch's labels dealt out anew, for `joint_pairs`.
+  """Returns labels [B, 2]: the batch's labels in random order, for `joint_pairs`.
 
-  A row may get its own class back. In a batch of one class every pair is a true one:
-  nothing stands against anything, and all are invalid.
+  A row may get its own class. In a batch of one class every pair is a true one, and
+  all are invalid.
   """
   y = y.y if isinstance(y, Batch) else as_labels(y)
   other = jax.random.permutation(key, y)
@@ -135,7 +135,7 @@ def _present(batch: Batch) -> Array:
 
 
 def _one_other(key: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-  """Returns labels [B, 2] and valid: y, and a class drawn by weights [C] but for y's.
+  """Returns labels [B, 2] and valid: y, and a class drawn by weights [C], except y.
 
   One draw a row: r counts through the weights with the true class's share cut out.
   """

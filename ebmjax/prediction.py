@@ -15,8 +15,8 @@ from jax.typing import ArrayLike
 def predict(energies: ArrayLike, candidates: ArrayLike) -> Array:
   """Returns labels [B] int32: the lowest of energies [B, C] among the candidates.
 
-  Candidates, [C] bool for all rows or [B, C] for each its own, are all classes seen so
-  far, or for the task-incremental prediction those of a row's own task. Without any,
+  Candidates, [C] bool for all rows or [B, C] for each row, are all classes seen so
+  far, or for the task-incremental prediction those of the row's task. Without any,
   label 0.
   """
   energies, candidates = jnp.asarray(energies), jnp.asarray(candidates)
@@ -26,10 +26,10 @@ def predict(energies: ArrayLike, candidates: ArrayLike) -> Array:
 
 
 def among(scores: Array, candidates: Array) -> Array:
-  """Returns scores [B, C], as good as minus infinity where candidates [B, C] are not.
+  """Returns scores [B, C], the lowest finite number where candidates [B, C] are not.
 
-  A large finite number in its place keeps the gradient of a softmax free of NaN.
-  Candidates may also be [1, C], the same for all rows.
+  Minus infinity would make the gradient of a softmax NaN. Candidates may also be
+  [1, C], the same for all rows.
   """
   _require_candidates(scores, candidates)
   return jnp.where(candidates, scores, jnp.finfo(scores.dtype).min)

@@ -47,11 +47,11 @@ class Dataset(NamedTuple):
 class Batch(NamedTuple):
   """What a learner sees at one step."""
 
-  x: Array  # [B, ...] uint8, already permuted; normalising it is the network's business
+  x: Array  # [B, ...] uint8, already permuted; the network normalises it
   y: Array  # [B] int32
   task: Array  # [B] int32; -1 where the setting hides the task
   seen: Array  # [C] bool, classes that training may normalise over
-  negatives: Array  # [C] bool, classes that may stand against the true label
+  negatives: Array  # [C] bool, classes that may be negatives
   step: Array  # [] int32, from the scan's inputs, never from the state
 
 
@@ -66,9 +66,9 @@ def make_batch(
   """Returns a batch outside of any stream: inputs x [B, ...] and their labels y [B].
 
   Masks say which classes count: `seen` [C] bool those that training may normalise over,
-  `task_classes` [C] bool those that may stand against the true label. Each has the
-  value of the other by default, and without both all of `num_classes` count. x may be
-  None where nothing reads it. Raises ValueError for what does not fit.
+  `task_classes` [C] bool those that may be negatives. Each has the value of the other
+  by default, and without both all of `num_classes` count. x may be None where nothing
+  reads it. Raises ValueError for what does not fit.
   """
   labels = as_labels(y)
   if x is not None:
@@ -152,7 +152,7 @@ class Network(NamedTuple):
 
 
 def unchanged(key: Array, x: Array) -> Array:
-  """Returns x: the change of images that changes nothing."""
+  """Returns x: no augmentation."""
   del key
   return x
 
@@ -202,8 +202,8 @@ class Evaluation(NamedTuple):
   # [R, C, C] float32: the energy of a label (column), scaled for each image to [0, 1]
   # over all labels, seen or not; its mean over the images of a class (row)
   energies: np.ndarray
-  # [R] float64 each, NaN where undefined: how well an energy tells the images of the
-  # tasks seen from those of the tasks to come, whose classes may not be predicted
+  # [R] float64 each, NaN where undefined: how well an energy separates the images of
+  # the tasks seen from those of the tasks to come, whose classes may not be predicted
   auroc_lowest: np.ndarray  # by the lowest energy of the classes seen
   auroc_free: np.ndarray  # by their free energy, -logsumexp(-E)
   fpr95_lowest: np.ndarray

@@ -1,6 +1,5 @@
 """Components of another package: run to a page, and tested by the batteries."""
 
-import re
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ from ebmjax import main, networks
 from ebmjax.errors import ConfigError
 from ebmjax.networks import NetworkSpec, from_functions
 from ebmjax.testing import check_method, check_network
-from tests.helpers import ROOT, SPLIT, overrides, read_results, write_idx
+from tests.helpers import SPLIT, overrides, read_results, write_idx
 from tests.outside import method, network
 
 METHOD = "--config.method.name=tests.outside.method:SPEC"
@@ -205,8 +204,3 @@ def test_a_network_that_cannot_take_its_inputs_is_refused(name, said):
   path = f"tests.test_outside:{name}"
   with pytest.raises(ConfigError, match=said):
     networks.make(path, input_shape=(784,), num_classes=4)
-
-
-def test_the_readme_shows_the_method():
-  blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-  assert (ROOT / "tests" / "outside" / "method.py").read_text() in blocks

@@ -1,36 +1,72 @@
-"""What the documentation shows runs."""
+"""What the documentation shows runs: README, the site's pages and the docstrings."""
 
 import doctest
 import importlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from ebmjax.config.loading import default_workdir
+import ebmjax
+from ebmjax import methods
+from ebmjax.__main__ import VERBS
+from ebmjax.config import loading
+from ebmjax.config.experiments import Experiment
+from ebmjax.paper import reproduce
+from tests.helpers import ROOT
 
-README = Path(__file__).parent.parent / "README.md"
+README = ROOT / "README.md"
+PAGES = (
+  README,
+  *(ROOT / name for name in ("BENCHMARKS.md", "launch/README.md")),
+  ROOT / ".github" / "CONTRIBUTING.md",
+  *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts),
+)
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 # Every module that shows an example.
 MODULES = sorted(
-  ".".join(path.relative_to(README.parent).with_suffix("").parts)
-  for path in (README.parent / "ebmjax").rglob("*.py")
+  ".".join(path.relative_to(ROOT).with_suffix("").parts)
+  for path in (ROOT / "ebmjax").rglob("*.py")
   if ">>> " in path.read_text()
 )
+_BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_CONFIG = re.compile(r"configs/\w+\.py(?::([\w,]+))?")
 
 
-BLOCKS = re.findall(
-  r"^```(\w*)\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE
-)
-EXAMPLES = [text for language, text in BLOCKS if language == "python"]
+class Block(NamedTuple):
+  """A block of code of a page."""
+
+  page: Path
+  language: str
+  text: str
+
+
+BLOCKS = [
+  Block(page, *found) for page in PAGES for found in _BLOCK.findall(page.read_text())
+]
+EXAMPLES = [block for block in BLOCKS if block.language == "python"]
+COMMANDS = [
+  line
+  for block in BLOCKS
+  if block.language == "sh"
+  for line in block.text.replace("\\\n", " ").splitlines()
+]
+
+
+def prose(page: Path) -> str:
+  """Returns a page without its blocks."""
+  return _BLOCK.sub("", page.read_text())
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_of_the_readme_runs(number, tmp_path, monkeypatch):
+def test_an_example_runs(number, tmp_path, monkeypatch, no_plots):
   """It asserts what it shows."""
   monkeypatch.chdir(tmp_path)
   names: dict = {}
-  exec(compile(EXAMPLES[number], str(README), "exec"), names)
-  assert names.keys() & {"labels", "gradient", "SPEC"}
+  block = EXAMPLES[number]
+  exec(compile(block.text, str(block.page), "exec"), names)
+  assert names.keys() & {"labels", "gradient", "digits"}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -52,24 +88,91 @@ def test_the_parts_that_others_import_show_an_example():
   assert {f"ebmjax.{part}" for part in parts} <= set(MODULES)
 
 
-def test_every_config_named_in_the_readme_exists():
-  files = set(re.findall(r"configs/\w+\.py", README.read_text()))
-  assert files
-  assert all((README.parent / file).is_file() for file in files)
+def test_every_configuration_that_is_named_exists_with_its_variants():
+  found = {m for page in PAGES for m in _CONFIG.finditer(page.read_text())}
+  named = {tuple(m[0].partition(":")[::2]) for m in found}
+  assert len(named) > 20
+  for file, variants in named:
+    known = loading.variants_of(file)
+    assert set(filter(None, variants.split(","))) <= set(known), (file, variants)
 
 
-def test_the_readme_s_commands_do_not_ask_for_each_other_s_folders():
+def test_every_block_has_a_language_that_is_checked_here_or_in_the_build():
+  known = {"sh", "python", "text", "{eval-rst}", "{toctree}", "{code-cell} python"}
+  for page, language, _ in BLOCKS:
+    directive = re.match(r"\{(include|literalinclude|generated)\} \S+$", language)
+    assert language in known or directive, (page, language)
+
+
+def test_commands_name_verbs_and_make_targets_that_exist():
+  targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+  for words in map(str.split, COMMANDS):
+    if words[:1] == ["ebmjax"]:
+      assert words[1] in VERBS, words
+    if words[:1] == ["make"]:
+      assert words[1] in targets, words
+  assert {f"`{verb}`" for verb in VERBS} <= set(re.findall("`\\w+`", prose(README)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_to_files_and_headings(name):
+  for link in re.findall(r"\]\((?![a-z]+:)([^)\s]+)\)", prose(ROOT / name)):
+    path, _, heading = link.partition("#")
+    target = (ROOT / name).parent / path if path else ROOT / name
+    assert target.exists(), link
+    if heading:
+      titles = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
+      assert heading in {title.lower().replace(" ", "-") for title in titles}, link
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_that_a_page_includes_exist(name):
+  page = ROOT / name
+  for _, language, _ in (block for block in BLOCKS if block.page == page):
+    _, _, path = language.partition("include} ")
+    assert not path or (page.parent / path).is_file()
+
+
+def test_every_page_is_in_a_table_of_contents():
+  docs = ROOT / "docs"
+  listed = {docs / "index.md"}
+  for page, language, text in BLOCKS:
+    if language == "{toctree}":
+      entries = [line for line in text.splitlines() if line and line[0] != ":"]
+      listed |= {(page.parent / entry).with_suffix(".md") for entry in entries}
+  assert listed == {page for page in PAGES if docs in page.parents}
+
+
+def test_every_method_is_on_the_page_of_methods():
+  names = set(re.findall(r"\w+", (ROOT / "docs" / "methods.md").read_text()))
+  assert set(methods.METHODS) <= names
+  objectives = {"contrastive", "joint_pairs", "all_of_batch"}  # on that of concepts
+  assert set(Experiment("splitmnist", {}).variants) - objectives - {"smoke"} <= names
+
+
+def test_the_reference_has_every_public_module():
+  pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+  shown = set(re.findall(r"auto(?:module|function):: ebmjax\.([\w.]+)", pages))
+  assert set(ebmjax._MODULES) | {"report", "experiment.run"} <= shown
+
+
+def test_the_table_of_results_says_what_was_measured():
+  assert reproduce.main([f"--check={README}"]) == 0
+
+
+def test_commands_do_not_ask_for_each_other_s_folders():
   """`make run` comes first, with the default configuration and nothing else."""
-  blocks = "".join(text for language, text in BLOCKS if not language)
-  commands = re.findall(r"^(?:srun )?python -m ebmjax\.main (.*)$", blocks, re.M)
   folders: dict[str, set[str]] = {"runs/permmnist": {"--config=configs/permmnist.py"}}
-  for command in commands:
-    words = command.split()
-    chosen = next(word for word in words if word.startswith("--config="))
+  run = re.compile(r"^(?:srun )?(?:python -m ebmjax\.main|ebmjax run) (.*)$")
+  for command in filter(None, map(run.match, COMMANDS)):
+    words = command[1].split()
+    chosen = next((word for word in words if word.startswith("--config=")), "FILE")
     given = [word for word in words if word.startswith("--workdir=")]
-    place = default_workdir(chosen.removeprefix("--config="))
+    place = loading.default_workdir(chosen.removeprefix("--config="))
     folder = given[0].removeprefix("--workdir=") if given else str(place)
-    if "FILE" not in chosen and folder != "DIR":  # these stand for the reader's own
+    # These stand for the reader's own, and help makes no folder.
+    if not {"FILE", "my_package", "--help"} & set(re.split(r"[.:= ]", command[1])):
       folders.setdefault(folder, set()).add(" ".join(sorted({*words} - {*given})))
+  folders.pop("DIR", None)
   assert len(folders) > 4
   assert all(len(several) == 1 for several in folders.values()), folders

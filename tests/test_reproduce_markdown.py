@@ -1,4 +1,4 @@
-"""The measured tables of BENCHMARKS.md."""
+"""The measured tables of BENCHMARKS.md and README.md."""
 
 import re
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_the_benchmarks_say_what_was_measured():
 
 
 def test_every_block_has_its_place_and_every_reading_its_row(ledger):
-  text = BENCHMARKS.read_text()
+  text = BENCHMARKS.read_text() + (ROOT / "README.md").read_text()
   for name in markdown.blocks(ledger):
     assert text.count(f"<!-- measured: {name} -->") == 1
   notes = wording.readings()

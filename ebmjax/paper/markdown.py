@@ -1,11 +1,14 @@
-"""The measured tables of BENCHMARKS.md, between markers; all other text is kept."""
+"""The measured tables of BENCHMARKS.md and README.md, between markers.
+
+All other text of a file is kept.
+"""
 
 import re
 import textwrap
 from pathlib import Path
 
 from ebmjax.errors import UserError
-from ebmjax.paper import replay_free, summary, wording
+from ebmjax.paper import headline, replay_free, summary, wording
 from ebmjax.paper.cells import REPLAY_FREE
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.runtime import atomic, tabular
@@ -15,6 +18,7 @@ _WRAP = textwrap.TextWrapper(96, break_on_hyphens=False, break_long_words=False)
 SUMMARY = "summary"
 BESIDE = "beside_the_paper"
 DATA = "data"
+HEADLINE = "headline"  # alone in a file of its own; the others belong together
 _BLOCK = re.compile(
   r"(<!-- measured: (?P<name>\w+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL
 )
@@ -25,7 +29,8 @@ def blocks(ledger: Ledger) -> dict[str, str]:
   first = {SUMMARY: summary.markdown(ledger)}
   tables = {name: _table(ledger, rows) for name, rows in ledger.by_table().items()}
   tables[REPLAY_FREE] = replay_free.markdown(ledger)
-  return first | tables | {BESIDE: _beside(ledger), DATA: _data(ledger)}
+  last = {BESIDE: _beside(ledger), DATA: _data(ledger)}
+  return first | tables | last | {HEADLINE: headline.markdown(ledger)}
 
 
 def render(text: str, ledger: Ledger) -> str:
@@ -57,7 +62,8 @@ def check(path: Path, ledger: Ledger) -> None:
   made = blocks(ledger)
   _check_markers(text, set(made))
   found = [match["name"] for match in _BLOCK.finditer(text)]
-  wrong = [name for name in made if found.count(name) != 1]
+  expected = [name for name in made if (name == HEADLINE) == (HEADLINE in found)]
+  wrong = [name for name in expected if found.count(name) != 1]
   if wrong:
     raise UserError(
       f"{path} must have the block {wrong[0]} once, and has it {found.count(wrong[0])} "

@@ -1,4 +1,4 @@
-"""What a run cost, as every output says it."""
+"""The cost of a run, as every output states it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ COSTS = (
 
 
 def rows(results: Mapping[str, Any]) -> dict[Cost, str]:
-  """Returns the costs that results know, as "1.69 TFLOP"; older ones none."""
+  """Returns the costs in results, such as "1.69 TFLOP"; older results have none."""
   found = results.get("budget")
   known = found if isinstance(found, Mapping) else {}
   return {

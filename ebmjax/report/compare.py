@@ -1,4 +1,4 @@
-"""Several finished runs side by side: a row each, with its difference to the first."""
+"""Several finished runs side by side: a row each, and differences from the first."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from ebmjax.report import budget, labels, paper_comparison, scores, significance
 from ebmjax.report.stored import StoredRun
 from ebmjax.runtime.workdir import WEIGHTS
 
-# Keys of the images that are scored, and those that runs share to be like for like.
+# Keys of the images that are scored, and those that comparable runs share.
 _SCORED_DATA = ("data.name", "data.memorise", "data.validation")
 _SHARED = ("data.", "stream.")
 OTHER_DATA = "other data: no test"
@@ -20,7 +20,7 @@ NOT_RANKED = (
 
 
 def rows(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
-  """Returns a row for each run; all but the first have a difference to the first."""
+  """Returns a row for each run; all but the first have a difference from that one."""
   differing = _differing(runs)
   made = [
     _row(name, run, {key: values[i] for key, values in differing.items()})
@@ -58,7 +58,7 @@ def _row(name: str, run: StoredRun, differing: Mapping[str, Any]) -> dict[str, A
 
 
 def _difference(run: StoredRun, first: StoredRun) -> dict[str, Any]:
-  """Returns the difference to the first run; on other data without a p-value."""
+  """Returns the difference from the first run; on other data without a p-value."""
   own, other = (
     dict(zip(each.results["seeds"], each.results["per_seed"], strict=True))
     for each in (run, first)
@@ -70,13 +70,13 @@ def _difference(run: StoredRun, first: StoredRun) -> dict[str, Any]:
 
 
 def same_data(runs: Sequence[StoredRun]) -> bool:
-  """Returns whether runs were scored on the same data, as far as it is known."""
+  """Returns whether runs were scored on the same data, as far as is known."""
   apart = _differing(runs).keys() & set(_SCORED_DATA)
   return not apart and not _several(runs, "data_digest")
 
 
 def warnings(runs: Sequence[StoredRun]) -> list[str]:
-  """Returns a sentence for each reason why the runs are not like for like."""
+  """Returns a sentence for each reason why the runs are not comparable."""
   reasons = [
     f"the runs differ in {key} ({', '.join(dict.fromkeys(map(value_text, values)))})"
     for key, values in _differing(runs).items()
@@ -103,7 +103,7 @@ def warnings(runs: Sequence[StoredRun]) -> list[str]:
 
 
 def story(runs: Sequence[StoredRun], made: Sequence[Mapping[str, Any]]) -> str:
-  """Returns which run is the highest, or why none is called so."""
+  """Returns which run is the highest, or why none is named."""
   if not same_data(runs):
     return "The runs were scored on different data; their accuracies are not ranked."
   best = max(made, key=lambda row: row["metrics"][scores.HEADLINE]["mean"])

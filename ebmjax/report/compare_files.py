@@ -36,7 +36,7 @@ def described(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def sentence(row: Mapping[str, Any], first: str) -> str:
-  """Returns the difference of a row to the run named `first`."""
+  """Returns the difference of a row from the run named `first`."""
   found = row["difference"]
   start = f"{row['name']} less {first}: {found['mean']:+.2f} points"
   if found["p"] is None:
@@ -59,7 +59,7 @@ def write(
   out: Path, page: str, made: Sequence[Mapping[str, Any]], notes: Sequence[str]
 ) -> None:
   """Writes the page to `out`, and the table as CSV and JSON beside it."""
-  # The page first: tables without it would be taken for another program's.
+  # The page first: tables without it would look like another program's.
   atomic.write(out, page)
   for path, content in zip(
     tables_beside(out), (to_csv(made), to_json(made, notes)), strict=True

@@ -61,7 +61,7 @@ def _results(
 
 
 def _differences(rows: Sequence[Mapping[str, Any]]) -> list[Markup]:
-  """Returns the difference of each run's average accuracy to that of the first."""
+  """Returns the difference of each run's average accuracy from the first run's."""
   made = []
   for row in rows[1:]:
     found = row["difference"]

@@ -26,7 +26,7 @@ def draw(
 
 
 def _line_styles(names: Sequence[str]) -> list[dict[str, Any]]:
-  """Returns colour, marker and label of each run: apart without colours, too."""
+  """Returns colour, marker and label of each run; markers differ, too."""
   markers = cycle(plotting.MARKERS)
   return [
     {"color": colour, "marker": marker, "label": plotting.fitting(name, 40)}
@@ -42,7 +42,7 @@ def _legend(figure: "Figure", names: Sequence[str]) -> None:
 
 
 def _curves(runs: Sequence[StoredRun], names: Sequence[str]) -> Chart:
-  """Draws the average accuracy over the tasks met so far, a line per run."""
+  """Draws the average accuracy over the tasks seen so far, a line per run."""
   figure, axes = plotting.new_figure(plots.WIDTH, plots.HEIGHT + 0.12 * len(runs))
   for run, look in zip(runs, _line_styles(names), strict=True):
     values = plots.mean_so_far(100 * np.asarray(run.history.evaluations.accuracy))

@@ -48,7 +48,7 @@ def _command(command: str | None) -> list[Markup]:
 
 
 def _config(config: Mapping[str, Any]) -> list[Markup]:
-  """Returns the keys that identify the run and the changed ones; the others folded."""
+  """Returns the keys that identify the run and the changed ones; folds the others."""
   given = _flat(config)
   usual = _flat(configuration.default().to_dict())
   changed = [k for k in given if k not in usual or given[k] != usual[k]]
@@ -108,7 +108,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _rows(
   name: str, value: Any, written: Callable[[Any], str]
 ) -> list[tuple[str, str]]:
-  """Returns a row for each value that is known, however deep it lies."""
+  """Returns a row for each value that is known, at any depth."""
   if isinstance(value, Mapping):
     parts = ((f"{name}, {_plain(part)}", inner) for part, inner in value.items())
     return [row for part, inner in parts for row in _rows(part, inner, written)]

@@ -1,4 +1,4 @@
-"""The files of a finished run, each of them written whole or not at all."""
+"""The files of a finished run, each written completely or not at all."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def write(
   atomic.write(workdir / "metrics.csv", _metrics_csv(results, history).encode())
   atomic.write(workdir / page.NAME, page.render(results, history, charts))
   _write_board(workdir / "tensorboard", results, int(history.steps[-1]))
-  # Last of all: where this file stands, the run has finished and the others are whole.
+  # Last: where this file exists, the run has finished and the others are complete.
   text = json.dumps(results, indent=2, allow_nan=False, ensure_ascii=False)
   atomic.write(workdir / "results.json", f"{text}\n".encode())
   return results

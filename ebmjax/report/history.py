@@ -1,4 +1,4 @@
-"""Everything that a run's evaluations found, and the matrices read from it."""
+"""The evaluations of a run, and the matrices read from them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from ebmjax.types import Evaluation
 class History(NamedTuple):
   """The E evaluations of R runs, in the order in which they were made.
 
-  `tasks_finished` is 0 before training and all through the first task, t after task t;
+  `tasks_finished` is 0 before training and during the first task, t after task t;
   `at_task_end` marks the evaluations made exactly when a task was finished.
   """
 
@@ -25,7 +25,7 @@ class History(NamedTuple):
 
 
 def without_evaluations(seeds: Iterable[int]) -> History:
-  """Returns the history of runs of which only the final scores are known."""
+  """Returns the history of runs whose final scores alone are known."""
   seeds, none = tuple(seeds), np.zeros(0, int)
   fields = [np.zeros((0, len(seeds)))] * len(Evaluation._fields)
   return History(none, none, none.astype(bool), Evaluation(*fields), (), seeds)

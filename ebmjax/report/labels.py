@@ -1,4 +1,4 @@
-"""What a run was and what came of it, as titles, sentences and numbers."""
+"""A run and its outcome, as titles, sentences and numbers."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ def heading(results: Mapping[str, Any]) -> str:
 
 
 def story(results: Mapping[str, Any]) -> list[str]:
-  """Returns sentences that say what was run and what came out."""
+  """Returns sentences on what was run and its outcome."""
   config = results["config"]
   stream, tasks = config["stream"], config["stream"]["tasks"]
   count = "is 1 task" if tasks == 1 else f"are {tasks} tasks"
@@ -121,7 +121,7 @@ def shown(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-  """Returns a text in characters that every terminal shows."""
+  """Returns a text in ASCII, for any terminal."""
   return text.translate(_PLAIN)
 
 

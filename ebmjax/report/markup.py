@@ -1,4 +1,4 @@
-"""HTML and SVG as escaped text: whatever is not `Markup` is shown, never obeyed."""
+"""HTML and SVG as escaped text: what is not `Markup` is shown, never interpreted."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ def table(
   rows: Iterable[Sequence[Any]],
   class_: str | None = None,
 ) -> Markup:
-  """Returns a table whose rows begin with their name; a wide one scrolls by itself.
+  """Returns a table whose rows begin with their name; a wide one scrolls.
 
   Cells may be ready <td> elements.
   """
@@ -77,7 +77,7 @@ def figure(title: str, picture: Markup, caption: str, key: Markup | None = None)
 
 
 def document(title: str, style: str, *content: Any) -> str:
-  """Returns a whole page that loads nothing from anywhere."""
+  """Returns a page that loads no other file."""
   head = element(
     "head",
     element("meta", charset="utf-8"),

@@ -68,12 +68,12 @@ def style() -> str:
 
 
 def banner(text: str) -> Markup:
-  """Returns a warning that cannot be overlooked."""
+  """Returns a prominent warning."""
   return element("p", element("strong", "Note. "), text, class_="banner", role="note")
 
 
 def explained(label: str, meaning: str) -> Markup:
-  """Returns a label with its meaning, if it needs one, in small letters below it."""
+  """Returns a label with its meaning, if it needs one, in small type below it."""
   return join([label, element("small", meaning) if meaning else ""])
 
 
@@ -112,7 +112,7 @@ def _warnings(results: Mapping[str, Any]) -> list[str]:
     )
   if results["config"]["data"].get("memorise"):
     found.append(
-      "Labels are random and are learned by heart: the images evaluated are those of "
+      "Labels are random and are memorised: the images evaluated are those of "
       "training, and no accuracy here is a test accuracy."
     )
   note = low_value_note(results)
@@ -177,7 +177,7 @@ def _tasks(history: History) -> Markup:
 
 
 def _rejection(history: History) -> Markup:
-  """Returns how well energies refuse the classes to come; nothing where none do."""
+  """Returns how well energies reject the classes to come; nothing where undefined."""
   columns = {name: 100 * at_task_ends(history, name) for name in RANKING}  # [R, T]
   if np.isnan(columns["auroc_lowest"]).all():
     return Markup()

@@ -1,6 +1,6 @@
 """How a run compares with the paper's: its number, our command for it, what differs.
 
-All of it is read from results["paper"], which whoever writes the run hands in: the
+All of it is read from results["paper"], which the writer of the run provides: the
 figure (cell, accuracy, sem) and, of results since schema 2, what it belongs to (origin,
 command, command_line, deviations, reason) and the run's departures from that command,
 each a key with the run's value and the command's.
@@ -22,7 +22,7 @@ def figure(results: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def remarks(results: Mapping[str, Any]) -> list[str]:
-  """Returns where a run differs from the paper's, empty where nothing is known to.
+  """Returns where a run differs from the paper's, empty where no difference is known.
 
   For example ["stream.iterations=200 (there 2000)"].
   """

@@ -21,11 +21,11 @@ MAX_POINTS = 200  # of a loss curve; beyond them it shows the means of bins
 
 
 class Chart(NamedTuple):
-  """A figure, and what is said of it."""
+  """A figure with its title and texts."""
 
   figure: "Figure"
   title: str
-  alt: str  # what it shows, for those who do not see it
+  alt: str  # what it shows, for screen readers
   caption: str  # how to read it
 
 
@@ -160,7 +160,7 @@ def predicted_labels(history: History) -> Chart:
 
 
 def confusion(history: History) -> Chart:
-  """Draws what each class was taken for at the end, mean over seeds."""
+  """Draws how each class was predicted at the end, mean over seeds."""
   counts = history.evaluations.confusion[-1]
   rates = 100 * metrics.normalise_rows(counts).mean(axis=0)
   drawn = plotting.heat_map(
@@ -207,7 +207,7 @@ def energies(history: History) -> Chart:
 
 
 def percent_axis(axes: "Axes", title: str) -> None:
-  """Makes the y axis one of percentages, from 0 unless all lines lie high."""
+  """Makes the y axis one of percentages, from 0 unless all lines are high."""
   curves = [line for line in axes.get_lines() if line.get_linestyle() != ":"]
   heights = np.concatenate([np.asarray(line.get_ydata(), float) for line in curves])
   lowest = float(heights.min()) if heights.size else 0.0

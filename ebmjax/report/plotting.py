@@ -20,11 +20,11 @@ if TYPE_CHECKING:
   from matplotlib.axis import Axis
   from matplotlib.figure import Figure
 
-# After Okabe and Ito's colours, which every kind of colour vision tells apart, as dark
-# as lines on white must be; their yellow is too pale, and black is left for means.
+# After Okabe and Ito's colours, which all kinds of colour vision can distinguish, as
+# dark as lines on white must be; their yellow is too pale, and black is for means.
 PALETTE = ("#0072B2", "#C77C00", "#008A64", "#B8578F", "#3A9BD4", "#C04E00")
-MARKERS = ("o", "s", "D", "^", "v", "P")  # tell lines apart without their colours
-# For more lines than the palette has: visible on white and on a dark ground alike.
+MARKERS = ("o", "s", "D", "^", "v", "P")  # distinguish lines without colours
+# For more lines than the palette has: visible on light and dark backgrounds.
 _RAMP = ("#3b6fd6", "#1a8c8a", "#588c28", "#b87a10", "#ce443c")
 INK, SOFT, RULE, EMPTY = "#1c2024", "#5a636b", "#dfe2e1", "#c9cdcc"
 # A colour of the light page: the variable of the style sheet that stands for it.
@@ -188,7 +188,7 @@ def mean_line(
 ) -> None:
   """Draws the mean of `values` [E, R] over runs and a band of one SEM.
 
-  Evaluations [E] in which a run has no value are passed over.
+  Evaluations [E] in which a run has no value are skipped.
   """
   known = ~np.isnan(values).any(axis=1)
   steps, values = steps[known], values[known]
@@ -244,7 +244,7 @@ def heat_map(
   bar = figure.colorbar(image, ax=axes, label=scale, shrink=0.9)
   bar.outline.set_visible(False)
   bar.ax.tick_params(labelsize=8)
-  if bar.solids is not None:  # one picture in an SVG in place of 256 paths
+  if bar.solids is not None:  # one picture in an SVG instead of 256 paths
     bar.solids.set_rasterized(True)
   return figure
 

@@ -25,8 +25,8 @@ def summarise(
   """Returns the results of a run: percentages, None wherever a number is undefined.
 
   Each metric stands under its name; "metrics" says what they are. `facts` (source of
-  the data, versions, times, commit) and `paper` stand in it as they are, except the
-  budget among the facts, which is a part of its own.
+  the data, versions, times, commit) and `paper` are copied unchanged, except the
+  budget among the facts, which becomes a part of its own.
   """
   facts = dict(facts)
   budget = facts.pop("budget", None)

@@ -19,7 +19,7 @@ from ebmjax.types import Evaluation
 
 
 class StoredRun(NamedTuple):
-  """All that a finished run left behind."""
+  """Everything that a finished run stored."""
 
   path: Path
   results: dict[str, Any]  # results.json
@@ -73,7 +73,7 @@ def _require_ends(
   try:
     stops = evaluated_ends(ConfigDict(results["config"]), results["facts"]["steps"])
   except (AttributeError, LookupError, TypeError, ValueError):
-    return  # results that do not tell their plan
+    return  # results without their plan
   found = task_ends(history)
   for stop in stops:
     if stop.task + 1 not in found:

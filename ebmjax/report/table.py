@@ -39,7 +39,7 @@ class Results(dict[str, Any]):
 
 
 def closing_table(run: "Mapping[str, Any] | StoredRun") -> str:
-  """Returns what was run and what came out, in lines of at most `WIDTH` columns.
+  """Returns what was run and its outcome, in lines of at most `WIDTH` columns.
 
   `run` is what `ebmjax.run` returns, or `report.read`.
   """
@@ -138,7 +138,7 @@ def _remarks(results: Mapping[str, Any]) -> list[str]:
 
 
 def _ends_on_last_task(results: Mapping[str, Any]) -> bool:
-  """Returns whether a low average is what this kind of run is known to give.
+  """Returns whether a low average is usual for this kind of run.
 
   Not where the paper's own figure for it is a high one, nor where the average is lower
   still or another task than the last is the best: such a run has not learned its last
@@ -159,7 +159,7 @@ def _ends_on_last_task(results: Mapping[str, Any]) -> bool:
 
 
 def _replays(config: Mapping[str, Any]) -> bool:
-  """Returns whether a run's method trains on old rows, or has a loss of its own."""
+  """Returns whether a run's method trains on old rows, or has its own loss."""
   try:
     spec = methods.find(config["method"]["name"])
   except ConfigError:  # of a package that is not installed here

@@ -1,4 +1,4 @@
-"""TensorBoard curves that stay truthful when a run is interrupted and resumed."""
+"""TensorBoard curves that stay correct when a run is interrupted and resumed."""
 
 import math
 import socket
@@ -20,7 +20,7 @@ class Board:
 
   def __init__(self, directory: str | Path, resume_step: int = 0):
     # Only runs that draw curves pay for it. Its SummaryWriter writes from a thread,
-    # which a full disk ends, and the next points would wait for it for ever.
+    # which a full disk ends, and the next points would wait for it forever.
     from tensorboardX.proto.event_pb2 import SessionLog
     from tensorboardX.record_writer import RecordWriter
 
@@ -36,7 +36,7 @@ class Board:
   def scalars(self, step: int, values: Mapping[str, Any]) -> None:
     """Adds a point to the curve of each name; numbers that are not finite are left out.
 
-    They stand for tasks that were not evaluated, and TensorBoard cannot draw them. In
+    They are of tasks that were not evaluated, and TensorBoard cannot draw them. In
     names only letters, digits and _ . - / survive; others become _.
     """
     from tensorboardX.summary import scalar
@@ -49,7 +49,7 @@ class Board:
         self._write(int(step), summary=scalar(name, number))
 
   def _write(self, step: int = 0, **content: Any) -> None:
-    """Writes an event here and now, so that the disk's complaint reaches the run."""
+    """Writes an event at once, so that an error of the disk reaches the run."""
     from tensorboardX.proto.event_pb2 import Event
 
     event = Event(wall_time=time.time(), step=step, **content)

@@ -1,4 +1,4 @@
-"""Streams: what a learner is shown, and when, as host-built tables of one seed.
+"""Streams: what a learner sees, and when, as tables of one seed built on the host.
 
 A stream is a pure function of (specification, labels of the data set, seed). Nothing
 in it depends on images, devices, chunk sizes or the number of seeds.

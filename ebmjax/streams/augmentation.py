@@ -1,4 +1,4 @@
-"""Random changes of images, on the device, anew at every draw."""
+"""Random changes of images, on the device, drawn again for every batch."""
 
 from collections.abc import Callable
 from functools import partial

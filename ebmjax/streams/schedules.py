@@ -92,7 +92,7 @@ def _ramp(steps: int, num_tasks: int, task: int) -> np.ndarray:
 
 
 def _breakpoints(steps: int, num_tasks: int, task: int) -> tuple[int, int, int, int]:
-  """Returns where a task starts to rise, is alone, starts to fade, and has gone."""
+  """Returns where a task starts to rise, is alone, starts to fade, and ends."""
   quarter = [int((4 * task + odd) * steps / (4 * num_tasks)) for odd in (-1, 1, 3, 5)]
   return max(quarter[0], 0), quarter[1], quarter[2], min(quarter[3], steps)
 

@@ -22,7 +22,7 @@ _BATCH = Key("batch_size", 128, "rows of a batch", range=Range(least=1))
 _CLASS_ORDER = Key(
   "class_order",
   "fixed",
-  "whether classes are dealt to tasks in their order or at random for each seed",
+  "order in which tasks get classes: their own, or a random one for each seed",
   choices=("fixed", "random"),
 )
 _CLASS_GROUPS = Key(
