@@ -76,6 +76,15 @@ def test_the_same_batches_give_the_same_bits_as_a_run(method, tmp_path):
     np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_method_that_looks_back_is_shown_the_rows_of_its_task():
+  model = small("er", **{"stream.tasks": 2, "method.budget": 10})
+  first, then = draw([0, 1], seed=1), draw([2, 3], seed=2)
+  model.partial_fit(*first).partial_fit(*then)  # which ends the task before
+  buffer = jax.tree.map(lambda leaf: np.asarray(leaf[0]), model._learner.states.own)
+  stored = {row.tobytes() for row in buffer.x[: buffer.taken]}
+  assert stored and stored <= {row.tobytes() for row in first[0]}
+
+
 GROWING = ["finetune", "er", "lwf", "ridge", "sqda", "pec"]
 
 

@@ -120,3 +120,23 @@ def test_the_rate_falls_with_the_steps_of_a_class_to_nothing() -> None:
 def test_it_needs_no_boundaries(setting: str) -> None:
   config = resolve(loading.load(f"{SPLIT}:pec{setting}"))
   assert (config.network.name, config.optimiser.name) == ("raw", "none")
+
+
+def test_a_step_copies_no_class_that_it_does_not_train() -> None:
+  """Its cost must not grow with the number of classes."""
+  network = networks.make("raw", input_shape=(8,), num_classes=300)
+  row = jax.ShapeDtypeStruct((8,), jnp.float32)
+  learner = methods.make("pec", Problem(network, Any, Any, row, 2))
+  batch = make_batch(jnp.ones((4, 8)), jnp.zeros(4, jnp.int32), num_classes=300)
+  state = jax.eval_shape(learner.init, jax.random.key(0))
+
+  def train(state: Any) -> Any:
+    def body(state: Any, i: jax.Array) -> Any:
+      return learner.step(state, jax.random.key(i), batch)[0], None
+
+    return jax.lax.scan(body, state, jnp.arange(3))[0]
+
+  compiled = jax.jit(train, donate_argnums=0).lower(state).compile()
+  kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state.params))
+  needed: Any = compiled.memory_analysis()
+  assert needed.temp_size_in_bytes < kept / 10

@@ -137,14 +137,24 @@ def _descend(
 ) -> tuple[Trained, Array]:
   """Trains one class's model on its rows, `mine` [B]; returns their summed loss."""
 
-  before, statistics, moments = jax.tree.map(lambda leaf: leaf[label], trained)
+  def descended(before: Trained) -> tuple[Trained, Array]:
+    params, statistics, moments = before
 
-  def loss(params: PyTree) -> tuple[Array, PyTree]:
-    found, moved = losses(params, statistics)
-    return jnp.sum(jnp.where(mine, found, 0.0)) / jnp.sum(mine), moved
+    def loss(params: PyTree) -> tuple[Array, PyTree]:
+      found, moved = losses(params, statistics)
+      return jnp.sum(jnp.where(mine, found, 0.0)) / jnp.sum(mine), moved
 
-  (value, moved), gradient = jax.value_and_grad(loss, has_aux=True)(before)
-  updates, moments = tx.update(gradient, moments, before)
-  after = (optax.apply_updates(before, updates), moved, moments)
-  trained = jax.tree.map(lambda leaf, new: leaf.at[label].set(new), trained, after)
-  return trained, value * jnp.sum(mine)
+    (value, moved), gradient = jax.value_and_grad(loss, has_aux=True)(params)
+    updates, moments = tx.update(gradient, moments, params)
+    after = (optax.apply_updates(params, updates), moved, moments)
+    return after, value * jnp.sum(mine)
+
+  def untouched(before: Trained) -> tuple[Trained, Array]:
+    return before, jnp.float32(0)
+
+  # A branch that is always taken, and that XLA does not look through: it would compute
+  # the new slices where they are stored, out of copies of all classes' old ones.
+  before = jax.tree.map(lambda leaf: leaf[label], trained)
+  after, total = lax.cond(jnp.any(mine), descended, untouched, before)
+  put = partial(lax.dynamic_update_index_in_dim, index=label, axis=0)
+  return jax.tree.map(put, trained, after), total

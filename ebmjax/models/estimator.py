@@ -49,6 +49,12 @@ class EnergyClassifier:
   `boundaries` says where tasks end, for methods that consolidate then: "auto", before a
   call whose classes are all new; "manual", at `end_task()`; "none", never.
 
+  Batches that a run has give the very numbers of that run (`boundaries="manual"`), with
+  one exception: a method that looks back at a finished task, such as `er` or
+  `online_ewc`, is shown the rows that were given since the one before, in their order
+  and as often as they came, where a run has each row of the task once. What it draws of
+  them then differs, and so does all that follows.
+
   `range` are the pixels that stand for black and white (by default 0 to 1 or 0 to 255,
   whichever holds the first call's). Inputs are normalised by the first call's mean and
   deviation, unless settings have "data.mean" and "data.std". `calibration_rows` of all
