@@ -234,7 +234,7 @@ def test_a_manifest_without_its_parts_is_damage(folder, caplog):
   restored = restore(folder)
   assert restored is not None
   assert restored[0] == 10
-  assert "manifest.json cannot be read" in caplog.text
+  assert "manifest.json is not the manifest" in caplog.text
 
 
 def test_a_file_in_the_folder_s_place_is_told(tmp_path: Path):

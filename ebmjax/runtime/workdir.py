@@ -1,6 +1,6 @@
 """Locks a run's folder and keeps the records that a restart continues from."""
 
-import json
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -11,11 +11,17 @@ from ml_collections import ConfigDict
 
 from ebmjax.config.identity import obstacles
 from ebmjax.errors import BusyError, WorkdirError
-from ebmjax.runtime import atomic, locks, records
+from ebmjax.runtime import atomic, json_files, locks, records
 from ebmjax.runtime.records import Record
 from ebmjax.runtime.results import is_valid
 
+_log = logging.getLogger("ebmjax")
 WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
+_CONFIG = {...: lambda value: not isinstance(value, list)}  # groups, and keys of none
+_FACTS = {
+  **dict.fromkeys(("data_digest", "data_source", "driver"), str),
+  "environment": {"device": str},
+}
 _RESTART = "remove the workdir and start the run again"
 _AGAIN = "remove this file, and the run's command continues from the last checkpoint"
 _TWICE = "remove this file, for results.json holds the configuration, too"
@@ -90,7 +96,7 @@ class Workdir:
     """Returns the configuration that the folder belongs to, None if it is a new one."""
     path = self.path / "config.json"
     if path.exists():
-      return _read_json(path, self._config_remedy())
+      return json_files.read(path, _CONFIG, self._config_remedy())
     if (results := self.results()) is not None:
       stored: dict[str, Any] = results["config"]
       return stored
@@ -112,9 +118,7 @@ class Workdir:
     path = self.path / "run.json"
     if not path.exists():
       return facts
-    first = _read_json(path)
-    if not first.keys() >= {"data_digest", "data_source", "driver"}:
-      raise WorkdirError(f"{path} does not say what the run was made of; {_RESTART}.")
+    first = json_files.read(path, _are_facts, _RESTART)
     if first["data_digest"] != facts["data_digest"]:
       raise WorkdirError(
         f"{self.path} holds a run on other data ({first['data_source']}), not on "
@@ -134,8 +138,8 @@ class Workdir:
     """
     path = self.path / "config.json"
     if not path.exists():
-      write_json(path, config.to_dict())
-    write_json(self.path / "run.json", facts)
+      json_files.write(path, config.to_dict())
+    json_files.write(self.path / "run.json", facts)
 
   def results(
     self,
@@ -149,15 +153,12 @@ class Workdir:
     path = self.path / "results.json"
     if not path.exists():
       return None
-    results = _read_json(path, remedy)
-    if not whole(results):
-      raise _damaged(f"{path} is not the results of a run", remedy)
-    return results
+    return json_files.read(path, whole, remedy)
 
   def rewind(self, step: int) -> None:
     """Drops every record of later steps: the same ones will be made again."""
     kept = [line for line in self.scalars() if line["step"] <= step]
-    atomic.write(self._scalars, "".join(json.dumps(line) + "\n" for line in kept))
+    atomic.write(self._scalars, "".join(map(records.line, kept)))
     for path in self._records():
       if int(path.stem) > step:
         path.unlink()
@@ -165,14 +166,20 @@ class Workdir:
   def add_scalars(self, lines: Iterable[dict[str, Any]]) -> None:
     """Appends lines to scalars.jsonl."""
     with self._scalars.open("a") as file:
-      file.writelines(json.dumps(line) + "\n" for line in lines)
+      file.writelines(map(records.line, lines))
 
   def scalars(self) -> list[dict[str, Any]]:
     """Returns the lines of scalars.jsonl; one cut short by a kill is left out."""
     if not self._scalars.exists():
       return []
-    lines = self._scalars.read_text(errors="replace").splitlines()
-    return [point for line in lines if (point := records.scalar(line)) is not None]
+    try:
+      text = json_files.read_bytes(self._scalars).decode(errors="replace")
+    except OSError as error:
+      raise WorkdirError(f"{self._scalars} cannot be read; {_RESTART}.") from error
+    found = [records.scalar(line) for line in text.splitlines()]
+    if None in found[:-1]:
+      _log.warning("%s has damaged lines; they are left out.", self._scalars)
+    return [point for point in found if point is not None]
 
   def add_evaluation(self, record: Record) -> None:
     """Writes an evaluation under its step, atomically."""
@@ -205,20 +212,7 @@ class Workdir:
     return sorted(path for path in found if path.stem.isdecimal())
 
 
-def write_json(path: Path, content: Any) -> None:
-  """Writes JSON to a file, atomically."""
-  atomic.write(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
-
-
-def _read_json(path: Path, remedy: str = _RESTART) -> dict[str, Any]:
-  try:
-    content = json.loads(path.read_text())
-  except (OSError, ValueError) as error:
-    raise _damaged(f"{path} cannot be read as JSON", remedy) from error
-  if not isinstance(content, dict):
-    raise _damaged(f"{path} is not the {path.stem} of a run", remedy)
-  return content
-
-
-def _damaged(fault: str, remedy: str) -> WorkdirError:
-  return WorkdirError(f"{fault}; {remedy}." if remedy else fault)
+def _are_facts(found: Any) -> bool:
+  """Returns whether an object is the facts of a run; older ones lack the commits."""
+  fits = json_files.fits
+  return fits(found, _FACTS) and fits(found.get("commits", []), [str])
