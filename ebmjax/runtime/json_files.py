@@ -14,6 +14,7 @@ from typing import Any
 
 from ebmjax.errors import WorkdirError
 from ebmjax.runtime import atomic
+from ebmjax.runtime.console import printable
 
 CHECKSUM = "checksum"  # of all else in a file; those of earlier versions have none
 _LARGEST = 1 << 28  # bytes
@@ -50,7 +51,8 @@ def read(path: Path, form: Form, remedy: str) -> dict[str, Any]:
     raise damaged("has changed since it was written")
   if not fits(content, form):
     raise damaged(f"is not the {_HOLDS.get(path.stem, path.stem)} of a run")
-  return content
+  printed: dict[str, Any] = printable(content)
+  return printed
 
 
 def read_bytes(path: Path) -> bytes:

@@ -6,6 +6,7 @@ flag), 75 (another process is running there) and 130 (interrupted).
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -96,6 +97,8 @@ def ignore_broken_pipe(work: Callable[[], int]) -> int:
 
   `head` does so, and a pager that is quit: that is not an error.
   """
+  if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be no UTF-8
+    sys.stdout.reconfigure(errors="backslashreplace")
   try:
     code = work()
     sys.stdout.flush()

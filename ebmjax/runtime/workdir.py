@@ -1,6 +1,8 @@
 """Locks a run's folder and keeps the records that a restart continues from."""
 
 import logging
+import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +19,7 @@ from ebmjax.runtime.results import is_valid
 
 _log = logging.getLogger("ebmjax")
 WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
+_SCHEME = re.compile("[a-z][a-z0-9+.-]+:")  # of gs://..., of which Path leaves gs:/
 _CONFIG = {...: lambda value: not isinstance(value, list)}  # groups, and keys of none
 _FACTS = {
   **dict.fromkeys(("data_digest", "data_source", "driver"), str),
@@ -31,6 +34,12 @@ class Workdir:
   """Locks and reads a run's folder; use as a context manager to lock it."""
 
   def __init__(self, path: Path) -> None:
+    if _SCHEME.fullmatch(path.parts[0] if path.parts else ""):
+      raise WorkdirError(
+        f"{path.parts[0]}//{'/'.join(path.parts[1:])} is no folder of this machine; "
+        "mount the bucket, by gcsfuse, mount-s3 or rclone mount, and give the folder "
+        "that it is mounted in."
+      )
     self.path = path
     self._scalars = path / "scalars.jsonl"
     self._evaluations = path / "evaluations"
@@ -45,7 +54,11 @@ class Workdir:
         "with --workdir."
       ) from error
     try:
-      if not locks.try_lock(self._lock, self.path, "choose another with --workdir"):
+      remedy = "choose another with --workdir"
+      held = locks.try_lock(self._lock, self.path, remedy)
+      # The folder, too: the file's name may be removed while it is held.
+      self._folder = locks.lock_folder(self.path) if held else None
+      if self._folder is None:
         raise BusyError(
           f"another process is running in {self.path}; wait for it, or choose another "
           "folder with --workdir."
@@ -58,6 +71,8 @@ class Workdir:
     return self
 
   def __exit__(self, *exception: object) -> None:
+    if self._folder is not None:
+      os.close(self._folder)
     self._lock.close()
 
   def sign(self) -> str:
