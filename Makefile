@@ -1,5 +1,6 @@
 # make run    installs into .venv and runs one experiment   (CONFIG=..., ARGS=...)
 # make test   installs into .venv and runs the tests        (ARGS=...)
+# make faults installs into .venv and attacks with faults   (ARGS=--minutes=5)
 
 PYTHON ?= python3
 CONFIG ?= configs/permmnist.py
@@ -8,7 +9,7 @@ BIN := .venv/bin
 # The CUDA build of JAX is chosen where the driver lists an NVIDIA GPU.
 EXTRAS := dev$(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo ,cuda12)
 
-.PHONY: run test lint clean
+.PHONY: run test faults lint clean
 
 run: .venv/installed
 	$(BIN)/python -m ebmjax.main --config=$(CONFIG) $(ARGS)
@@ -16,6 +17,9 @@ run: .venv/installed
 # A process of tests that crashes ends the run: xdist would wait for its files for ever.
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart=0 $(ARGS)
+
+faults: .venv/installed
+	$(BIN)/python -m tests.faults $(ARGS)
 
 lint: .venv/installed
 	$(BIN)/ruff check .
