@@ -8,6 +8,12 @@ from typing import IO, Any
 from ebmjax.errors import WorkdirError
 
 
+def open_lock(path: Path) -> IO[str]:
+  """Opens a file to lock it; what stands in it stays. A pipe in its place fails."""
+  flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+  return open(os.open(path, flags, 0o666), "a")
+
+
 def try_lock(
   file: int | IO[Any], place: Path, remedy: str, *, wait: bool = False
 ) -> bool:

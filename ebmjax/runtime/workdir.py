@@ -47,7 +47,7 @@ class Workdir:
   def __enter__(self) -> "Workdir":
     try:
       self._evaluations.mkdir(parents=True, exist_ok=True)
-      self._lock = (self.path / ".lock").open("a")  # what is signed stays
+      self._lock = locks.open_lock(self.path / ".lock")
     except OSError as error:
       raise WorkdirError(
         f"the workdir {self.path} cannot be written ({error.strerror}); choose another "
