@@ -1,5 +1,6 @@
 # make run    installs into .venv and runs one experiment   (CONFIG=..., ARGS=...)
 # make test   installs into .venv and runs the tests        (ARGS=...)
+# make faults installs into .venv and attacks with faults   (ARGS=--minutes=5)
 # make lint   checks style and types
 # make docs   builds the site into docs/_build/html and executes its notebooks
 
@@ -10,7 +11,7 @@ BIN := .venv/bin
 # The CUDA build of JAX is chosen where the driver lists an NVIDIA GPU.
 EXTRAS := dev$(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo ,cuda12)
 
-.PHONY: run test lint docs clean
+.PHONY: run test faults lint docs clean
 
 run: .venv/installed
 	$(BIN)/python -m ebmjax.main --config=$(CONFIG) $(ARGS)
@@ -18,6 +19,9 @@ run: .venv/installed
 # A process of tests that crashes ends the run: xdist would wait for its files for ever.
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart=0 $(ARGS)
+
+faults: .venv/installed
+	$(BIN)/python -m tests.faults $(ARGS)
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -47,6 +47,7 @@ def run(
   """
   started = time.perf_counter()
   show_messages()
+  environment.require_usual()
   environment.use_compilation_cache()
   config = resolve(config)
   reporting.find_metrics(config.eval.metrics)  # a wrong path is found before training

@@ -1,5 +1,6 @@
 """Checkpoints come back bit for bit, or are passed over, but never come back wrong."""
 
+import hashlib
 import logging
 import re
 import shutil
@@ -13,7 +14,7 @@ import pytest
 
 from ebmjax.errors import CheckpointError
 from ebmjax.methods._gradient import GradientState
-from ebmjax.runtime import atomic
+from ebmjax.runtime import atomic, json_files
 from ebmjax.runtime.checkpoints import Checkpoints, leaves
 from tests.helpers import assert_same_bits
 
@@ -234,7 +235,7 @@ def test_a_manifest_without_its_parts_is_damage(folder, caplog):
   restored = restore(folder)
   assert restored is not None
   assert restored[0] == 10
-  assert "manifest.json cannot be read" in caplog.text
+  assert "manifest.json is not the manifest" in caplog.text
 
 
 def test_a_file_in_the_folder_s_place_is_told(tmp_path: Path):
@@ -251,3 +252,43 @@ def test_a_disk_that_refuses_is_told(folder, monkeypatch):
     monkeypatch.setattr(atomic, "write", full)
     with pytest.raises(CheckpointError, match=r"step 30 was not written .* the disk"):
       keeper.save(30, make_states(30))
+
+
+@pytest.mark.parametrize(
+  "content",
+  [
+    {"files": 3, "leaves": "a"},
+    {"files": {"a": 1}, "leaves": "a"},
+    {"files": {}, "leaves": 1},
+    {"files": {}, "leaves": "a", "spent": {"wall_time": "long", "seconds": {}}},
+    {"files": {}, "leaves": "a", "spent": [1]},
+  ],
+  ids=str,
+)
+def test_a_manifest_of_odd_types_is_damage(folder, content):
+  json_files.write(folder / "20" / "manifest.json", content)
+  restored = restore(folder)
+  assert restored is not None and restored[0] == 10
+
+
+def test_files_that_fit_their_manifest_and_are_no_checkpoint(folder):
+  """As somebody may hand one on: orbax raises many kinds of errors on them."""
+  path = folder / "20" / "manifest.json"
+  manifest = json_files.read(path, {}, "")
+  data = array_data(folder / "20")
+  data.write_bytes(b"other")
+  name = str(data.relative_to(folder / "20"))
+  manifest["files"][name] = hashlib.blake2b(b"other").hexdigest()[:32]
+  json_files.write(path, manifest)
+  with pytest.raises(CheckpointError, match="is no checkpoint that can be read"):
+    restore(folder)
+
+
+@pytest.mark.parametrize("name", ["a[1]", "back\\slash", "*?", "caf\udce9", "\x1b[31m"])
+def test_any_name_of_a_folder_comes_back(tmp_path, name):
+  folder = tmp_path / name / "checkpoints"
+  with Checkpoints(folder, keep=2) as keeper:
+    keeper.save(10, make_states(10))
+  restored = restore(folder)
+  assert restored is not None
+  assert_same_bits(restored[1], make_states(10))

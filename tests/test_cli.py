@@ -10,7 +10,7 @@ from ebmjax import data, main
 from ebmjax.config import loading
 from ebmjax.tools import capacity
 from ebmjax.tools.sweep import __main__ as sweep
-from tests.faults import FAULTS, SMOKE
+from tests.command_lines import FAULTS, SMOKE
 from tests.helpers import (
   command,
   environment,

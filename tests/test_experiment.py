@@ -16,7 +16,7 @@ from ebmjax.config import default, loading, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.errors import DivergenceError
 from ebmjax.methods.finetune import FINETUNE, finetune
-from ebmjax.runtime import divergence
+from ebmjax.runtime import divergence, json_files
 from tests.helpers import (
   PERMUTED,
   SPLIT,
@@ -77,7 +77,7 @@ def check_run(workdir: Path, steps: int, classes: int) -> dict[str, Any]:
   assert (facts["data_source"], facts["data_full"]) == (SOURCE, False)
   assert (facts["driver"], facts["steps"]) == ("map", steps)
   assert facts["environment"]["backend"] == "cpu"
-  assert json.loads((workdir / "config.json").read_text()) == results["config"]
+  assert json_files.read(workdir / "config.json", {}, "") == results["config"]
   check_records(workdir, steps, classes)
   return results
 

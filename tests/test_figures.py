@@ -24,7 +24,7 @@ from ebmjax.paper.figures.spec import Shown
 from ebmjax.report import plots, stored
 from ebmjax.runtime import checkpoints
 from ebmjax.tools import capacity
-from tests.helpers import PERMUTED, ROOT, SPLIT, make_config, write_idx
+from tests.helpers import PERMUTED, ROOT, SPLIT, make_config, read_results, write_idx
 
 CIFAR = str(ROOT / "configs" / "cifar100.py")
 TINY: dict[str, Any] = {"stream__iterations": 4, "runner__chunk": 4}
@@ -87,7 +87,7 @@ def read(root: Path, name: str) -> Any:
 def copy(root: Path, name: str, to: Path, **facts: Any) -> Path:
   """Returns a copy of a run in which results.json holds other facts."""
   shutil.copytree(root / name, to)
-  results = json.loads((to / "results.json").read_text())
+  results = read_results(to)
   results["facts"] |= facts
   (to / "results.json").write_text(json.dumps(results))
   return to

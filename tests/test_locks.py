@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import os
 import subprocess
 import sys
 from contextlib import AbstractContextManager
@@ -57,6 +58,27 @@ def test_the_lock_is_released_on_leaving(tmp_path: Path):
     assert held.is_signed(word, patience=1)  # who is refused leaves it as it is
   with Workdir(tmp_path):
     pass
+
+
+def test_a_removed_lock_file_still_locks(tmp_path: Path):
+  with Workdir(tmp_path):
+    (tmp_path / ".lock").unlink()
+    with pytest.raises(BusyError, match="another process is running"):
+      Workdir(tmp_path).__enter__()
+  with Workdir(tmp_path):
+    pass
+
+
+def test_a_pipe_in_place_of_the_lock_is_told(tmp_path: Path):
+  os.mkfifo(tmp_path / ".lock")
+  with pytest.raises(WorkdirError, match="cannot be written"):
+    Workdir(tmp_path).__enter__()
+
+
+@pytest.mark.parametrize("place", ["gs://bucket/run", "s3://bucket"])
+def test_an_object_store_is_refused(place):
+  with pytest.raises(WorkdirError, match=rf"^{place} is no folder .* mount the bucket"):
+    Workdir(Path(place))
 
 
 def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch):

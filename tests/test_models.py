@@ -14,6 +14,7 @@ from ebmjax import EnergyClassifier, data
 from ebmjax.config import default, with_settings
 from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.tools import export, predict
+from tests.helpers import read_results
 
 SMALL = {
   "data.source": "embedded",
@@ -183,7 +184,7 @@ def test_folders_that_are_no_finished_runs_are_refused(run, tmp_path):
   assert not (tmp_path / "nothing").exists()
   with pytest.raises(WorkdirError, match="has no seed 7; its seeds are"):
     ebmjax.load(run[0], seed=7)
-  results = json.loads((run[0] / "results.json").read_text())
+  results = read_results(run[0])
   results["facts"]["inputs"]["shape"] = "much"
   (tmp_path / "results.json").write_text(json.dumps(results))
   with pytest.raises(WorkdirError, match="not the results of a run that"):

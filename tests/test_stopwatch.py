@@ -9,6 +9,7 @@ import pytest
 
 from ebmjax import experiment
 from ebmjax.report import plots
+from ebmjax.runtime import json_files
 from ebmjax.runtime.timing import Stopwatch
 from tests.helpers import SPLIT, make_config, write_idx
 
@@ -53,7 +54,7 @@ def test_a_run_that_goes_on_counts_the_time_up_to_its_checkpoint(tmp_path, monke
   assert 0 < content["spent"]["wall_time"] < once["wall_time"]
   content["spent"]["wall_time"] += 1000
   content["spent"]["seconds"]["training"] += 900
-  manifest.write_text(json.dumps(content))
+  json_files.write(manifest, content)
   shutil.rmtree(workdir / "checkpoints" / str(end))
   (workdir / "results.json").unlink()
   again = experiment.run(config, workdir)["facts"]

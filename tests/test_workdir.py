@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,9 @@ from ebmjax.errors import WorkdirError
 from ebmjax.paper import store
 from ebmjax.report import facts as report_facts
 from ebmjax.report import markup, plots
-from ebmjax.runtime import environment
+from ebmjax.runtime import environment, json_files
 from ebmjax.runtime.results import REQUIRED
-from ebmjax.runtime.workdir import WEIGHTS, Workdir, write_json
+from ebmjax.runtime.workdir import WEIGHTS, Workdir
 from tests.helpers import (
   SPLIT,
   TIMINGS,
@@ -88,7 +89,7 @@ def test_a_run_from_before_a_key_goes_on_at_its_default(base, run):
   path = run / "config.json"
   config = json.loads(path.read_text())
   del config["data"]["validation"]
-  write_json(path, config)
+  json_files.write(path, config)
   given = resolve(make_config(SBC, base / "data", seeds=2))
   with Workdir(run) as folder:
     folder.claim(given)
@@ -103,11 +104,11 @@ def test_a_key_of_what_was_not_chosen_may_differ(base, run):
   config = json.loads(path.read_text())
   config["network"]["trunk"] = "none"
   config["method"]["adapted"] = 7
-  write_json(path, config)
+  json_files.write(path, config)
   given = resolve(make_config(SBC, base / "data", seeds=2))
   Workdir(run).claim(given)
   config["method"]["name"] = "pgma"
-  write_json(path, config)
+  json_files.write(path, config)
   changes = {"method__name": "pgma", "method__num_generated_units": 6}
   pgma = resolve(make_config(SBC, base / "data", seeds=2, **changes))
   with pytest.raises(
@@ -132,19 +133,20 @@ def test_another_run_is_refused_where_only_results_tell_of_it(base, run):
 def test_facts_that_say_nothing_are_told(base, run):
   (run / "results.json").unlink()
   (run / "run.json").write_text("{}")
-  with pytest.raises(WorkdirError, match=r"run\.json does not say what the run was"):
+  with pytest.raises(WorkdirError, match=r"run\.json is not the facts of a run"):
     experiment.run(make_config(SBC, base / "data", seeds=2), run)
 
 
 def test_other_weights_are_refused(tmp_path: Path):
   """Wherever the file lies; a run from before weights were told apart goes on."""
-  facts = {"data_digest": "a", "data_source": "b", "driver": "map"}
+  facts: dict[str, Any] = {"data_digest": "a", "data_source": "b", "driver": "map"}
+  facts["environment"] = {"device": "cpu"}
   for stored, given, fits in (
     ({WEIGHTS: "1"}, {WEIGHTS: "1"}, True),
     ({WEIGHTS: "1"}, {WEIGHTS: "2"}, False),
     ({}, {WEIGHTS: "2"}, True),
   ):
-    write_json(tmp_path / "run.json", facts | stored)
+    json_files.write(tmp_path / "run.json", facts | stored)
     if fits:
       assert Workdir(tmp_path).settle(facts | given) == facts | stored
     else:
@@ -212,7 +214,7 @@ def test_the_commits_of_all_starts_are_kept(base, run, monkeypatch):
   facts = json.loads((run / "run.json").read_text())
   del facts["commits"]
   facts["environment"]["commit"] = "a"
-  write_json(run / "run.json", facts)
+  json_files.write(run / "run.json", facts)
   for commit in ("b", "a", None, "b"):
     (run / "results.json").unlink()
     monkeypatch.setattr(environment, "commit", lambda commit=commit: commit)

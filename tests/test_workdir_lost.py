@@ -14,6 +14,7 @@ from ebmjax.paper import store
 from ebmjax.paper.figures import FIGURES
 from ebmjax.paper.figures.pooling import choose, scan
 from ebmjax.report import plots, stored
+from ebmjax.runtime import json_files
 from ebmjax.tools.report import main as report
 from tests.helpers import SPLIT, make_config, read_results, write_idx
 
@@ -49,7 +50,7 @@ def evaluation(run: Path, step: int) -> Path:
 
 
 def change_results(run: Path, **changes: Any) -> None:
-  (run / "results.json").write_text(json.dumps(read_results(run) | changes))
+  json_files.write(run / "results.json", read_results(run) | changes)
 
 
 # ---- evaluations ----

@@ -1,14 +1,16 @@
 """What a run's folder keeps of scalars and evaluations: whole lines, whole files."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ebmjax.errors import WorkdirError
+from ebmjax.runtime import json_files
 from ebmjax.runtime.records import Record
-from ebmjax.runtime.workdir import Workdir, write_json
+from ebmjax.runtime.workdir import Workdir
 from ebmjax.types import RANKING, Evaluation
 from tests.helpers import assert_same_bits
 
@@ -89,7 +91,7 @@ def test_an_older_evaluation_is_read_without_what_it_lacks(tmp_path: Path):
     folder.add_evaluation(make_record(3))
     (path,) = (tmp_path / "evaluations").glob("*.npz")
     with np.load(path) as file:
-      content = {name: file[name] for name in file if name not in RANKING}
+      content = {name: file[name] for name in file if name not in (*RANKING, "digest")}
     np.savez(path, **content)
     (record,) = folder.evaluations()
   wanted = make_record(3).evaluation
@@ -120,7 +122,51 @@ def test_damaged_evaluation_is_named(tmp_path: Path, damage):
 
 
 def test_write_json_replaces_whole_files(tmp_path: Path):
-  write_json(tmp_path / "a.json", {"b": 1, "a": [1.5, None]})
-  write_json(tmp_path / "a.json", {"b": 2})
-  assert json.loads((tmp_path / "a.json").read_text()) == {"b": 2}
+  json_files.write(tmp_path / "a.json", {"b": 1, "a": [1.5, None]})
+  json_files.write(tmp_path / "a.json", {"b": 2})
+  assert json_files.read(tmp_path / "a.json", {"b": int}, "") == {"b": 2}
   assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_no_flipped_bit_of_an_evaluation_is_read(tmp_path: Path):
+  """Or what it stands in is nothing that is read."""
+  record = make_record(12)
+  with Workdir(tmp_path) as folder:
+    folder.add_evaluation(record)
+    (path,) = (tmp_path / "evaluations").glob("*.npz")
+    content = path.read_bytes()
+    for place in range(0, len(content), 23):
+      flipped = bytearray(content)
+      flipped[place] ^= 1 << place % 8
+      path.write_bytes(flipped)
+      try:
+        (found,) = folder.evaluations()
+      except WorkdirError:
+        continue
+      assert_same_bits(found.evaluation, record.evaluation)
+
+
+@pytest.mark.parametrize("name", ["config.json", "run.json"])
+def test_a_pipe_is_no_file_of_a_run(tmp_path: Path, name):
+  os.mkfifo(tmp_path / name)
+  with pytest.raises(WorkdirError, match="cannot be read as JSON"):
+    json_files.read(tmp_path / name, {}, "")
+
+
+def test_changed_json_is_noticed(tmp_path: Path):
+  path = tmp_path / "config.json"
+  json_files.write(path, {"seeds": 10, "name": "\x1b[31mred"})
+  assert json_files.read(path, {"seeds": int}, "")["name"] == "\ufffd[31mred"
+  path.write_text(path.read_text().replace("10", "11"))
+  with pytest.raises(WorkdirError, match=r"config\.json has changed since it was"):
+    json_files.read(path, {"seeds": int}, "")
+
+
+def test_a_changed_point_is_left_out_and_told(tmp_path: Path, caplog):
+  points = [{"step": step, "seed": 0, "loss": 0.5} for step in (1, 2, 3)]
+  with Workdir(tmp_path) as folder:
+    folder.add_scalars(points)
+    path = tmp_path / "scalars.jsonl"
+    path.write_text(path.read_text().replace("0.5", "0.25", 1))
+    assert folder.scalars() == points[1:]
+  assert "has damaged lines; they are left out" in caplog.text

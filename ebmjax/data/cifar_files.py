@@ -7,7 +7,7 @@ must hold exactly the official number of images. A user's own set goes into an n
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -101,7 +101,7 @@ def parse_python(form: Form, content: bytes, name: str, count: int) -> Split:
       f"{name} must hold data of type uint8 and shape {(count, _PIXELS)}, but holds "
       f"{found[0]} of shape {found[1]}: {_REMEDY}."
     )
-  labels = [_as_labels(values[key], f"{key} of {name}") for key in form.labels]
+  labels = [np.asarray(values[key]) for key in form.labels]
   return _make_split(form, data, labels, name)
 
 
@@ -160,11 +160,3 @@ def _make_split(
   for y, num_classes in zip(labels, form.labels.values(), strict=True):
     split = check_split(Split(x, y, name, name), IMAGE_SHAPE, num_classes, _REMEDY)
   return split
-
-
-def _as_labels(values: Any, name: str) -> np.ndarray:
-  """Returns a list as an array; what is no list of integers is refused later."""
-  try:
-    return np.asarray(values)
-  except ValueError:  # lists of different lengths
-    raise DataError(f"{name} must be a list of integers: {_REMEDY}.") from None

@@ -1,6 +1,7 @@
 """Reads the idx format of MNIST: a big-endian header, then one byte per value."""
 
 import gzip
+import io
 import struct
 import zlib
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from ebmjax.data.layout import Layout
 from ebmjax.errors import DataError
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_LARGEST = 1 << 30  # bytes; a few packed ones can unpack to any number
 _REMEDY = "delete it and download it again"
 
 
@@ -25,7 +27,10 @@ def unpack(path: Path) -> bytes:
   try:
     content = path.read_bytes()
     if content.startswith(_GZIP_MAGIC):
-      content = gzip.decompress(content)
+      with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        content = file.read(_LARGEST)
+        if file.read(1):
+          raise DataError(f"{path} unpacks to more than 1 GB: {_REMEDY}.")
   except EOFError:
     raise DataError(f"{path} is truncated: {_REMEDY}.") from None
   except (gzip.BadGzipFile, zlib.error, struct.error) as error:

@@ -31,6 +31,7 @@ MNIST = DatasetSpec(
     rows="97b756d55950f1841ebd48df7379b9b2fc87a10d63e08d6213dad41d564e8508",
   ),
   url="https://storage.googleapis.com/cvdf-datasets/mnist/",
+  mirrors=("https://ossci-datasets.s3.amazonaws.com/mnist/",),
   downloads={
     "train-images-idx3-ubyte.gz": Download(
       9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
@@ -71,6 +72,9 @@ FASHION_MNIST = DatasetSpec(
     rows="0b381379398a0943a88bf3864ff3f5177903dcf178030b4b74c495294b38fa7c",
   ),
   url="http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+  mirrors=(
+    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+  ),
   downloads={
     "train-images-idx3-ubyte.gz": Download(
       26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"

@@ -1,5 +1,6 @@
 """Reads arrays of an npz file: checked, never unpickled, and mapped where large."""
 
+import math
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -42,6 +43,7 @@ def read(path: Path, keys: Sequence[str], remedy: str) -> dict[str, np.ndarray]:
     TypeError,
     RuntimeError,
     NotImplementedError,
+    MemoryError,
   ) as error:
     raise DataError(f"{path} is a damaged npz ({error}): {remedy}.") from None
 
@@ -63,6 +65,8 @@ def _read_member(
         f"{path}[{member.filename.removesuffix('.npy')}] holds Python objects, which "
         "are never unpickled: save it as an array of numbers or of strings."
       )
+    if header is not None:
+      _require_size(file, member, header)
     mapped = header is not None and member.file_size >= _MAPPED
     if mapped and member.compress_type == zipfile.ZIP_STORED:
       while file.read(_CHUNK):  # zipfile compares the checksum at the end
@@ -73,6 +77,15 @@ def _read_member(
     if file.read(1):
       raise ValueError(f"{member.filename} is too long")
     return values
+
+
+def _require_size(
+  file: IO[bytes], member: zipfile.ZipInfo, header: tuple[Any, ...]
+) -> None:
+  """Refuses an array whose bytes are not as many as its shape says, unread."""
+  shape, _, dtype = header
+  if file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+    raise ValueError(f"{member.filename} has another size than its array")
 
 
 def _read_header(file: IO[bytes]) -> tuple[Any, ...] | None:

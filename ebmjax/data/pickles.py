@@ -7,7 +7,9 @@ refused. Not even numpy's own unpickling sees the file, so no array of objects g
 
 import io
 import pickle
+import pickletools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ def load_dict(content: bytes, name: str) -> dict[str, Any]:
   """
   file = io.BytesIO(content)
   try:
+    _require_small_memo(content)
     loaded = _Unpickler(file, encoding="bytes").load()
     if file.read(1):
       raise pickle.UnpicklingError("it is too long")
@@ -38,6 +41,14 @@ def load_dict(content: bytes, name: str) -> dict[str, Any]:
     raise DataError(
       f"{name} is not the pickle of an official file ({reason}): {_REMEDY}."
     ) from None
+
+
+def _require_small_memo(content: bytes) -> None:
+  """Refuses numbers of the memo that make Python reserve gigabytes for it."""
+  with suppress(ValueError):  # what is no pickle is told when it is loaded
+    for opcode, number, _ in pickletools.genops(content):
+      if opcode.name in ("PUT", "LONG_BINPUT") and int(number or 0) > len(content):
+        raise pickle.UnpicklingError("it numbers more than it holds")
 
 
 class _Unpickler(pickle.Unpickler):
@@ -130,7 +141,12 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-  """Returns a value of the dictionary with a stand-in's array in its place."""
+  """Returns a value of the dictionary with a stand-in's array in its place.
+
+  Lists must be flat: a few bytes can nest one in itself more often than time allows.
+  """
+  if type(value) is list and any(type(each) in (list, tuple, dict) for each in value):
+    raise pickle.UnpicklingError("it holds a list of lists")
   return value.values if type(value) is _Array else value
 
 

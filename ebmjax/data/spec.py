@@ -44,6 +44,7 @@ class DatasetSpec(NamedTuple):
   train: Pins = _UNPINNED
   test: Pins = _UNPINNED
   url: str = ""  # the folder that `downloads` are in
+  mirrors: tuple[str, ...] = ()  # others that hold the same files
   downloads: dict[str, Download] = {}  # noqa: RUF012  by file name, never changed
   layouts: tuple[Layout, ...] = ()  # the forms its files may have
   embedded: Callable[[Any], Dataset] | None = None  # (spec) -> its stand-in

@@ -1,13 +1,40 @@
 """Reads files out of a tar archive without unpacking it: no path of it is ever used."""
 
+import gzip
 import posixpath
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from ebmjax.errors import DataError
 
+_GZIP_MAGIC = b"\x1f\x8b"
+_LARGEST_FILE = 1 << 28  # bytes; the official ones have 155 million
+_LARGEST = 1 << 30
 _REMEDY = "delete it and download it again"
+
+
+class _Bounded:
+  """A file that refuses to be read beyond what any official archive holds.
+
+  A few packed bytes can unpack to more than any memory holds.
+  """
+
+  def __init__(self, file: Any) -> None:
+    self._file = file
+    self.tell = file.tell
+
+  def read(self, size: int) -> bytes:
+    if size > _LARGEST_FILE:
+      raise ValueError("it holds a file larger than any official one")
+    content: bytes = self._file.read(size)
+    return content
+
+  def seek(self, place: int) -> None:
+    if place > _LARGEST:
+      raise ValueError("it is larger than any official one")
+    self._file.seek(place)
 
 
 def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
@@ -18,7 +45,10 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
   wanted = set(names)
   contents: dict[str, bytes] = {}
   try:
-    with tarfile.open(path) as archive:
+    with (
+      _unpacked(path) as content,
+      tarfile.open(fileobj=_Bounded(content), mode="r:") as archive,  # type: ignore[call-overload]
+    ):
       for member in archive:
         name = posixpath.basename(member.name)
         file = archive.extractfile(member) if member.isreg() else None
@@ -33,3 +63,10 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
       f"{path} must be the official archive, but lacks {', '.join(missing)}: {_REMEDY}."
     )
   return contents
+
+
+def _unpacked(path: Path) -> Any:
+  """Returns a file of the plain content of an archive, which may be gzip."""
+  with path.open("rb") as file:
+    packed = file.read(2) == _GZIP_MAGIC
+  return gzip.open(path) if packed else path.open("rb")

@@ -7,7 +7,6 @@ stores raw bytes, unpacks with the standard library, and stores the index of eve
 example, because TFDS shuffles: the official order can be restored and verified.
 """
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,35 +15,31 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from ebmjax.data.arrays import Split, check_split
-from ebmjax.data.spec import DatasetSpec, Download
-from ebmjax.errors import DataError
+from ebmjax.data.spec import DatasetSpec
 
 
-def make_builder(spec: DatasetSpec, folder: Path) -> Any:
-  """Returns a builder of one data set, which writes <data_dir>/<name>/<version>."""
-  url_info = tfds.download.checksums.UrlInfo
-  url_infos = {
-    spec.url + name: url_info(
-      tfds.core.utils.Size(download.size), download.sha256, name
-    )
-    for name, download in spec.downloads.items()
-  }
-  # TFDS takes the name, version and checksums of a builder from its class.
+def make_builder(spec: DatasetSpec, folder: Path, files: dict[str, Path]) -> Any:
+  """Returns a builder of one data set, which writes <data_dir>/<name>/<version>.
+
+  `files` are its downloads by name.
+  """
+  # TFDS takes the name and version of a builder from its class.
   members = {
     "__module__": __name__,
     "name": folder.parent.name,
     "VERSION": tfds.core.Version(folder.name),
-    "url_infos": url_infos,
     "dataset": spec,
+    "files": files,
   }
   builder = type("Builder", (_Builder,), members, skip_registration=True)
   return builder(data_dir=str(folder.parent.parent), file_format="array_record")
 
 
 class _Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type: ignore[call-arg]
-  """Downloads, verifies and stores the set of its subclass."""
+  """Stores the set of its subclass."""
 
   dataset: DatasetSpec
+  files: dict[str, Path]
 
   def _info(self) -> Any:
     """Returns the description of the stored examples."""
@@ -57,14 +52,9 @@ class _Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type
     return tfds.core.DatasetInfo(builder=self, features=features_dict)
 
   def _split_generators(self, dl_manager: Any) -> dict[str, Iterator[Any]]:
-    """Returns the generators of the examples, after all files are found whole."""
-    downloads = self.dataset.downloads
-    urls = {name: self.dataset.url + name for name in downloads}
-    paths = {name: Path(path) for name, path in dl_manager.download(urls).items()}
-    for name, path in paths.items():
-      _check_download(path, downloads[name])
+    """Returns the generators of the examples, after all files are read."""
     train, test = self.dataset.downloaded.read(
-      {name.removesuffix(".gz"): path for name, path in paths.items()}
+      {name.removesuffix(".gz"): path for name, path in self.files.items()}
     )
     return {
       "train": self._generate_examples(train),
@@ -77,12 +67,3 @@ class _Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type
     x, y, *_ = check_split(split, shape, num_classes, "download it again")
     for index in range(len(x)):
       yield index, {"image": x[index], "label": int(y[index]), "index": index}
-
-
-def _check_download(path: Path, download: Download) -> None:
-  """Raises where a file is damaged: TFDS trusts what it finds in its cache."""
-  if hashlib.sha256(path.read_bytes()).hexdigest() != download.sha256:
-    raise DataError(
-      f"the downloaded file {path} does not match its official checksum: delete it and "
-      "run again."
-    )

@@ -3,18 +3,14 @@
 import contextlib
 import logging
 import sys
-import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ebmjax.data import download
 from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import DataError
 
-PROBE_SECONDS = 3.0
-_MAX_RETRIES = 2  # TFDS' own 10 take 205 s to fail where connections are refused
 _log = logging.getLogger(__name__)
 
 
@@ -35,41 +31,24 @@ def own_folder(spec: DatasetSpec, data_dir: Path) -> Path:
 def prepare(spec: DatasetSpec, folder: Path) -> None:
   """Downloads a set and stores it in `folder`, a whole set or none, or raises."""
   _make_way(folder)
-  problem = probe(spec)
-  if problem:
-    raise UnavailableError(spec, problem)
-  _log.info("Downloading %s and preparing it in %s", spec.name, folder)
-  with quiet_tfds() as tfds:
-    _download_and_prepare(spec, folder, tfds)
-
-
-def probe(spec: DatasetSpec) -> str:
-  """Returns why the server of a set cannot be reached, or "" where it can be.
-
-  A thread bounds the time, because looking up a host name obeys no time-out.
-  """
-  found = [f"no answer within {PROBE_SECONDS:g} seconds"]
-
-  def ask() -> None:
-    found[0] = _ask(spec.url + next(iter(spec.downloads)))
-
-  thread = threading.Thread(target=ask, daemon=True)
-  thread.start()
-  thread.join(PROBE_SECONDS)
-  return found[0]
-
-
-def _ask(url: str) -> str:
-  """Returns why a server does not answer a request for the head of a file, or ""."""
-  request = urllib.request.Request(url, method="HEAD")
   try:
-    with urllib.request.urlopen(request, timeout=PROBE_SECONDS):
-      return ""
-  except urllib.error.HTTPError as error:
-    error.close()
-    return ""  # It answers; whether the files can be had, the download finds out.
-  except Exception as error:  # whatever it is, the server cannot be used
-    return str(getattr(error, "reason", error))
+    downloads = folder.parent.parent / "downloads" / folder.parent.name
+    files = download.fetch((spec.url, *spec.mirrors), spec.downloads, downloads)
+    _log.info("Preparing %s in %s.", spec.name, folder)
+    with quiet_tfds() as tfds:
+      _prepare(spec, folder, files, tfds)
+  except (download.DownloadError, ImportError) as error:
+    # The latter: of what TFDS writes with, on some platforms.
+    raise UnavailableError(spec, _first_line(error)) from None
+  except OSError as error:
+    # Another process may have finished the same set first, and that is as good.
+    if not is_prepared(folder):
+      raise DataError(
+        f"{spec.name} cannot be prepared in {folder} ({_first_line(error)}): set "
+        "config.data.dir to a folder that can be written and has 500 MB free."
+      ) from None
+  if not is_prepared(folder):
+    raise DataError(f"TFDS left no whole set in {folder}: delete it and run again.")
 
 
 def _make_way(folder: Path) -> None:
@@ -89,12 +68,9 @@ def _make_way(folder: Path) -> None:
 
 @contextlib.contextmanager
 def quiet_tfds() -> Iterator[Any]:
-  """Yields TFDS without progress bars and long retries, and with nothing on stdout."""
+  """Yields TFDS without progress bars, and with nothing on stdout."""
   import tensorflow_datasets as tfds
-  from tensorflow_datasets.core.download import downloader
 
-  retries = downloader.MAX_RETRIES
-  downloader.MAX_RETRIES = _MAX_RETRIES
   tfds.disable_progress_bar()
   try:
     # What TFDS prints is no result of ours, and stdout is for results.
@@ -102,38 +78,18 @@ def quiet_tfds() -> Iterator[Any]:
       yield tfds
   finally:
     tfds.enable_progress_bar()
-    downloader.MAX_RETRIES = retries
 
 
-def _download_and_prepare(spec: DatasetSpec, folder: Path, tfds: Any) -> None:
-  """Runs the builder, and tells each of its failures in a sentence."""
-  import requests
-  from tensorflow_datasets.core.download import download_manager, util
-
+def _prepare(
+  spec: DatasetSpec, folder: Path, files: dict[str, Path], tfds: Any
+) -> None:
+  """Stores the downloaded files as a set of TFDS."""
   from ebmjax.data import tfds_builder
 
-  config = tfds.download.DownloadConfig(
-    force_checksums_validation=True, try_download_gcs=False
+  builder = tfds_builder.make_builder(spec, folder, files)
+  builder.download_and_prepare(
+    download_config=tfds.download.DownloadConfig(try_download_gcs=False)
   )
-  try:
-    builder = tfds_builder.make_builder(spec, folder)
-    builder.download_and_prepare(download_config=config)
-  except download_manager.NonMatchingChecksumError:
-    problem = "a downloaded file does not match its official checksum"
-    raise UnavailableError(spec, problem) from None
-  except (util.DownloadError, requests.RequestException) as error:
-    raise UnavailableError(spec, _first_line(error)) from None
-  except ImportError as error:  # of what TFDS writes with, on some platforms
-    raise UnavailableError(spec, _first_line(error)) from None
-  except OSError as error:
-    # Another process may have finished the same set first, and that is as good.
-    if not is_prepared(folder):
-      raise DataError(
-        f"{spec.name} cannot be prepared in {folder} ({_first_line(error)}): set "
-        "config.data.dir to a folder that can be written and has 500 MB free."
-      ) from None
-  if not is_prepared(folder):
-    raise DataError(f"TFDS left no whole set in {folder}: delete it and run again.")
 
 
 def is_prepared(folder: Path) -> bool:

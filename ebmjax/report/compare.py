@@ -7,6 +7,7 @@ from typing import Any
 from ebmjax.config.identity import differences
 from ebmjax.report import budget, labels, paper_comparison, scores, significance
 from ebmjax.report.stored import StoredRun
+from ebmjax.runtime.console import printable
 from ebmjax.runtime.workdir import WEIGHTS
 
 # Keys of the images that are scored, and those that comparable runs share.
@@ -119,6 +120,7 @@ def names(runs: Sequence[StoredRun]) -> list[str]:
     f"{path.parent.name}/{path.name}" if same[path.name] > 1 else path.name
     for path in paths
   ]
+  chosen = printable(chosen)
   return [
     f"{name} ({chosen[: i + 1].count(name)})" if chosen.count(name) > 1 else name
     for i, name in enumerate(chosen)

@@ -1,6 +1,5 @@
 """The files of a finished run, each written completely or not at all."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from ebmjax.report.history import History, evaluated_on, matrices
 from ebmjax.report.results import summarise
 from ebmjax.report.scores import MetricSpec
 from ebmjax.report.tensorboard import Board
-from ebmjax.runtime import atomic
+from ebmjax.runtime import atomic, json_files
 from ebmjax.runtime.tabular import csv_text
 
 AVALANCHE_HEADER = (
@@ -52,8 +51,7 @@ def write(
   atomic.write(workdir / page.NAME, page.render(results, history, charts))
   _write_board(workdir / "tensorboard", results, int(history.steps[-1]))
   # Last: where this file exists, the run has finished and the others are complete.
-  text = json.dumps(results, indent=2, allow_nan=False, ensure_ascii=False)
-  atomic.write(workdir / "results.json", f"{text}\n".encode())
+  json_files.write(workdir / "results.json", results)
   return results
 
 

@@ -5,7 +5,9 @@ style sheet in a light page, and `inline_svg` replaces them by the sheet's varia
 """
 
 import io
+import os
 import re
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -63,9 +65,26 @@ DPI = 120
 
 def style() -> AbstractContextManager[None]:
   """Returns a context in which figures get the colours of a page."""
+  _import_matplotlib()
   from matplotlib import rc_context
 
   return rc_context(_STYLE)
+
+
+def _import_matplotlib() -> None:
+  """Imports matplotlib, with MPLBACKEND left out where that names no backend.
+
+  Nothing here needs one: the figures are files.
+  """
+  try:
+    import matplotlib
+  except ValueError:
+    backend = os.environ.pop("MPLBACKEND")
+    for name in [name for name in sys.modules if name.startswith("matplotlib.")]:
+      del sys.modules[name]  # what was imported of it
+    import matplotlib  # noqa: F401
+
+    os.environ["MPLBACKEND"] = backend
 
 
 def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
@@ -80,6 +99,7 @@ def new_panels(
 ) -> "tuple[Figure, np.ndarray]":
   """Returns a figure that needs no display, in inches, and its axes [rows, columns]."""
   # matplotlib takes most of a second to import, and a run may never draw.
+  _import_matplotlib()
   from matplotlib.backends.backend_agg import FigureCanvasAgg
   from matplotlib.figure import Figure
 

@@ -35,9 +35,9 @@ class StoredRun(NamedTuple):
 
 def read(path: str | Path) -> StoredRun:
   """Returns the finished run in the folder `path`; WorkdirError where there is none."""
+  folder = Workdir(Path(path))  # not entered: reading needs no lock
   if not Path(path).is_dir():
     raise WorkdirError(f"there is no folder {path}; give the --workdir of a run.")
-  folder = Workdir(Path(path))  # not entered: reading needs no lock
   results = folder.results(whole=is_reportable)
   if results is None:
     raise WorkdirError(

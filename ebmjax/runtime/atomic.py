@@ -1,6 +1,7 @@
 """Writes files atomically: readers find the old content or the new one, never half."""
 
 import contextlib
+import glob
 import os
 import time
 import uuid
@@ -24,7 +25,7 @@ def write(path: Path, content: bytes | str) -> None:
     os.replace(partial, path)
   finally:
     partial.unlink(missing_ok=True)
-  remove_partial(path.parent, path.name, older_than=_STALE)
+  remove_partial(path.parent, glob.escape(path.name), older_than=_STALE)
 
 
 def remove_partial(folder: Path, name: str = "*", older_than: float = 0.0) -> None:

@@ -6,18 +6,18 @@ by these sums before orbax reads a byte: its reader, once failed, leaves tasks b
 """
 
 import hashlib
-import json
 import logging
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from ebmjax.errors import CheckpointError
-from ebmjax.runtime import atomic, distributed
+from ebmjax.errors import CheckpointError, WorkdirError
+from ebmjax.runtime import distributed, json_files
 from ebmjax.runtime.console import logging_untouched
 from ebmjax.types import PyTree
 
@@ -27,6 +27,7 @@ with logging_untouched():
 _log = logging.getLogger("ebmjax")
 _ASIDE = ".damaged"  # ends the name of a step whose files have changed
 _MANIFEST = "manifest.json"  # in the folder of a step
+_SPENT = {"wall_time": json_files.number, "seconds": {...: json_files.number}}
 
 
 class Checkpoints:
@@ -41,8 +42,9 @@ class Checkpoints:
     if distributed.is_primary():
       _set_damaged_aside(self._directory)
     distributed.wait_for_primary()
+    self._stack = ExitStack()
     self._keeper = ocp.training.Checkpointer(
-      self._directory,
+      self._stack.enter_context(_plainly_named(self._directory)),
       save_decision_policy=ocp.training.save_decision_policies.FixedIntervalPolicy(1),
       preservation_policy=ocp.training.preservation_policies.LatestN(keep),
       cleanup_tmp_directories=True,
@@ -62,7 +64,7 @@ class Checkpoints:
       if written and distributed.is_primary():
         folder = self._directory / str(step)
         manifest = {"leaves": leaves(states), "files": _sums(folder)}
-        atomic.write(folder / _MANIFEST, json.dumps(manifest | {"spent": spent or {}}))
+        json_files.write(folder / _MANIFEST, manifest | {"spent": spent or {}})
     except (OSError, ValueError) as error:  # orbax wraps the disk's complaints
       raise self._unwritten(step) from error
     if not written:
@@ -89,7 +91,13 @@ class Checkpoints:
         "this version of the program trains; remove the workdir and start the run "
         "again."
       )
-    return step, self._keeper.load(step, _abstract(like))
+    try:
+      return step, self._keeper.load(step, _abstract(like))
+    except Exception as error:  # of orbax, on files that fit a manifest made for them
+      raise CheckpointError(
+        f"{self._directory / str(step)} is no checkpoint that can be read; remove the "
+        "workdir and start the run again."
+      ) from error
 
   def spent(self, step: int) -> dict[str, Any]:
     """Returns the `spent` that was saved with `step`; older versions saved none."""
@@ -98,8 +106,7 @@ class Checkpoints:
 
   def _manifest(self, step: int) -> dict[str, Any]:
     path = self._directory / str(step) / _MANIFEST
-    manifest: dict[str, Any] = json.loads(path.read_text())
-    return manifest
+    return json_files.read(path, _is_manifest, "start the run again")
 
   def _unwritten(self, step: int) -> CheckpointError:
     return CheckpointError(
@@ -109,7 +116,8 @@ class Checkpoints:
 
   def close(self) -> None:
     """Waits for the disk."""
-    self._keeper.close()
+    with self._stack:
+      self._keeper.close()
 
   def __enter__(self) -> "Checkpoints":
     return self
@@ -121,6 +129,28 @@ class Checkpoints:
     # Orbax would raise again what its disk refused, in place of our sentence on it.
     with _quiet(), suppress(Exception):
       self.close()
+
+
+@contextmanager
+def _plainly_named(directory: Path) -> Iterator[Path]:
+  """Yields a path to a folder that orbax takes for a name.
+
+  It takes brackets and backslashes for a pattern, and fails on what is no UTF-8.
+  """
+  name = str(directory)
+  if name.isprintable() and not set(r"[]\*?") & set(name):
+    yield directory
+    return
+  if distributed.is_multiprocess():
+    raise CheckpointError(
+      f"{name!r} has characters that several processes cannot share; choose another "
+      "with --workdir."
+    )
+  directory.mkdir(parents=True, exist_ok=True)
+  with tempfile.TemporaryDirectory(prefix="ebmjax-") as place:
+    link = Path(place, directory.name)
+    link.symlink_to(directory)
+    yield link
 
 
 def leaves(tree: PyTree) -> str:
@@ -148,10 +178,11 @@ def _set_damaged_aside(directory: Path) -> None:
   """Renames the steps whose files have changed; drops the last one if unfinished."""
   if not directory.is_dir():
     return
-  steps = [int(path.name) for path in directory.iterdir() if path.name.isdigit()]
-  for step in sorted(steps):
-    folder = directory / str(step)
-    if step == max(steps) and not (folder / _MANIFEST).exists():
+  found = {int(p.name): p for p in directory.iterdir() if p.name.isdecimal()}
+  for step, folder in sorted(found.items()):
+    if not folder.is_dir() or str(step) != folder.name:
+      raise CheckpointError(f"{folder} is no checkpoint; remove it.")
+    if step == max(found) and not (folder / _MANIFEST).exists():
       # Killed between orbax's commit and ours, by all signs: the one before is whole.
       _log.warning("The checkpoint of step %d was not finished; it is dropped.", step)
       shutil.rmtree(folder)
@@ -169,13 +200,18 @@ def _set_damaged_aside(directory: Path) -> None:
 def _fault(folder: Path) -> str | None:
   """Returns what is wrong with the files of a step, or None."""
   try:
-    manifest = json.loads((folder / _MANIFEST).read_text())
-    kept, _ = manifest["files"], manifest["leaves"]
-  except (OSError, ValueError, KeyError, TypeError):  # a wrong byte is a ValueError
-    return f"{_MANIFEST} cannot be read"
+    kept = json_files.read(folder / _MANIFEST, _is_manifest, "")["files"]
+  except WorkdirError as error:
+    return str(error)
   found = _sums(folder)
   wrong = [name for name in sorted(kept) if found.get(name) != kept[name]]
   return f"{wrong[0]} is missing or has changed" if wrong else None
+
+
+def _is_manifest(found: Any) -> bool:
+  """Returns whether an object is a manifest, which lacks `spent` in older versions."""
+  whole = json_files.fits(found, {"leaves": str, "files": {...: str}})
+  return whole and (not found.get("spent") or json_files.fits(found["spent"], _SPENT))
 
 
 def _sums(folder: Path) -> dict[str, str]:

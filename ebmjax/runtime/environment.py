@@ -1,5 +1,6 @@
 """What a run is made with: versions, device, commit, the cache of programs."""
 
+import logging
 import os
 import platform
 import subprocess
@@ -10,6 +11,10 @@ from typing import Any
 
 import jax
 
+from ebmjax.errors import ConfigError
+
+_log = logging.getLogger("ebmjax")
+_USUAL = {"jax_enable_x64": False, "jax_numpy_dtype_promotion": "standard"}
 _PACKAGES = ("ebmjax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 
 
@@ -24,6 +29,17 @@ def use_compilation_cache() -> None:
   least = "jax_persistent_cache_min_compile_time_secs"
   if least.upper() not in os.environ:  # JAX has read it
     jax.config.update(least, 0.2)
+
+
+def require_usual() -> None:
+  """Refuses settings of JAX that no run can have; warns of one that makes it slow."""
+  for name, usual in _USUAL.items():
+    if (found := jax.config.values[name]) != usual:
+      raise ConfigError(
+        f"{name.upper()} is {found}, and runs are made for {usual}; unset it."
+      )
+  if jax.config.values["jax_disable_jit"]:
+    _log.warning("JAX_DISABLE_JIT is set: no step is compiled; unset it for speed.")
 
 
 def describe() -> dict[str, Any]:

@@ -4,13 +4,15 @@ Exit codes: 0, 1 (a fault, explained in a sentence), 2 (usage: an unknown verb o
 flag), 75 (another process is running there) and 130 (interrupted).
 """
 
+import _thread
 import argparse
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ebmjax.errors import UsageError, UserError
 
@@ -96,6 +98,9 @@ def ignore_broken_pipe(work: Callable[[], int]) -> int:
 
   `head` does so, and a pager that is quit: that is not an error.
   """
+  sys.unraisablehook = _interrupt_again
+  if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be no UTF-8
+    sys.stdout.reconfigure(errors="backslashreplace")
   try:
     code = work()
     sys.stdout.flush()
@@ -104,3 +109,11 @@ def ignore_broken_pipe(work: Callable[[], int]) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141  # what a shell calls the end by a closed pipe
   return code
+
+
+def _interrupt_again(unraisable: Any) -> None:
+  """Repeats an interrupt that came while Python was in a finaliser, which drops it."""
+  if issubclass(unraisable.exc_type, KeyboardInterrupt):
+    _thread.interrupt_main()
+  else:
+    sys.__unraisablehook__(unraisable)

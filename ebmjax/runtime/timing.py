@@ -14,7 +14,7 @@ class Stopwatch:
     self._started = started
     self._earlier = 0.0  # seconds of earlier starts
     self._seconds = dict.fromkeys(activities, 0.0)
-    self._latest = 0.0  # seconds of the activity that has just ended
+    self.latest = 0.0  # seconds of the activity that has just ended
     self._chunks: list[tuple[int, float]] = []  # (seed-steps, seconds)
     self._first_chunk: float | None = None  # seconds after the start
 
@@ -24,12 +24,12 @@ class Stopwatch:
     try:
       yield
     finally:
-      self._latest = time.perf_counter() - begun
-      self._seconds[activity] += self._latest
+      self.latest = time.perf_counter() - begun
+      self._seconds[activity] += self.latest
 
   def count(self, steps: int) -> None:
     """Counts the activity that has just ended as a chunk of `steps` seed-steps."""
-    self._chunks.append((steps, self._latest))
+    self._chunks.append((steps, self.latest))
     if self._first_chunk is None:
       self._first_chunk = time.perf_counter() - self._started
 

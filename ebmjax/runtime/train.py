@@ -15,7 +15,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import streams
-from ebmjax.runtime import budget, distributed, failures, memory, scan
+from ebmjax.runtime import budget, cost, distributed, failures, memory, scan
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.plan import Milestone, make_plan
 from ebmjax.runtime.progress import Progress
@@ -80,6 +80,9 @@ def train_and_evaluate(
     board = stack.enter_context(
       distributed.on_primary(lambda: open_board(workdir / "tensorboard", step))
     )
+    found = budget.measure(spec)
+    forecast = cost.Forecast(spec, milestones, found, done)
+    forecast.announce()
     bar = stack.enter_context(
       distributed.on_primary(
         lambda: Progress(milestones[-1].step, step, config.stream.tasks)
@@ -90,14 +93,14 @@ def train_and_evaluate(
     for milestone in (stop for stop in milestones if stop.step > done):
       bar.task(max(milestone.task, 0))
       chunks = scan.chunks(spec.stream, step, milestone.step, config.runner.chunk)
-      _advance(trainer, chunks, milestone, recorder, watch)
+      _advance(trainer, chunks, milestone, recorder, watch, forecast)
       step = milestone.step
       if step > 0:
         with watch("saving"):
           board.flush()
           checkpoints.save(step, trainer.saved(), watch.spent())
   facts = facts | describe_parts(spec) | memory.describe(spec) | watch.summary()
-  facts |= {"budget": budget.measure(spec)}
+  facts |= {"budget": found}
   return Outcome(spec.seeds, spec.class_names, facts)
 
 
@@ -107,12 +110,14 @@ def _advance(
   milestone: Milestone,
   recorder: "_Recorder",
   watch: Stopwatch,
+  forecast: cost.Forecast,
 ) -> None:
   """Trains up to a milestone and does what is due there, except to save."""
   for chunk in chunks:
     with watch("training"):
       losses = trainer.train(chunk)
     watch.count(losses.size)
+    forecast.trained(losses.shape[1], watch.latest)
     with watch("recording"):
       recorder.add_losses(chunk, losses)
   if milestone.ends_task:

@@ -1,6 +1,8 @@
 """Locks a run's folder and keeps the records that a restart continues from."""
 
-import json
+import logging
+import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -11,11 +13,18 @@ from ml_collections import ConfigDict
 
 from ebmjax.config.identity import obstacles
 from ebmjax.errors import BusyError, WorkdirError
-from ebmjax.runtime import atomic, locks, records
+from ebmjax.runtime import atomic, json_files, locks, records
 from ebmjax.runtime.records import Record
 from ebmjax.runtime.results import is_valid
 
+_log = logging.getLogger("ebmjax")
 WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
+_SCHEME = re.compile("[a-z][a-z0-9+.-]+:")  # of gs://..., of which Path leaves gs:/
+_CONFIG = {...: lambda value: not isinstance(value, list)}  # groups, and keys of none
+_FACTS = {
+  **dict.fromkeys(("data_digest", "data_source", "driver"), str),
+  "environment": {"device": str},
+}
 _RESTART = "remove the workdir and start the run again"
 _AGAIN = "remove this file, and the run's command continues from the last checkpoint"
 _TWICE = "remove this file, for results.json holds the configuration, too"
@@ -25,6 +34,12 @@ class Workdir:
   """Locks and reads a run's folder; use as a context manager to lock it."""
 
   def __init__(self, path: Path) -> None:
+    if _SCHEME.fullmatch(path.parts[0] if path.parts else ""):
+      raise WorkdirError(
+        f"{path.parts[0]}//{'/'.join(path.parts[1:])} is no folder of this machine; "
+        "mount the bucket, by gcsfuse, mount-s3 or rclone mount, and give the folder "
+        "that it is mounted in."
+      )
     self.path = path
     self._scalars = path / "scalars.jsonl"
     self._evaluations = path / "evaluations"
@@ -32,14 +47,18 @@ class Workdir:
   def __enter__(self) -> "Workdir":
     try:
       self._evaluations.mkdir(parents=True, exist_ok=True)
-      self._lock = (self.path / ".lock").open("a")  # what is signed stays
+      self._lock = locks.open_lock(self.path / ".lock")
     except OSError as error:
       raise WorkdirError(
         f"the workdir {self.path} cannot be written ({error.strerror}); choose another "
         "with --workdir."
       ) from error
     try:
-      if not locks.try_lock(self._lock, self.path, "choose another with --workdir"):
+      remedy = "choose another with --workdir"
+      held = locks.try_lock(self._lock, self.path, remedy)
+      # The folder, too: the file's name may be removed while it is held.
+      self._folder = locks.lock_folder(self.path) if held else None
+      if self._folder is None:
         raise BusyError(
           f"another process is running in {self.path}; wait for it, or choose another "
           "folder with --workdir."
@@ -52,6 +71,8 @@ class Workdir:
     return self
 
   def __exit__(self, *exception: object) -> None:
+    if self._folder is not None:
+      os.close(self._folder)
     self._lock.close()
 
   def sign(self) -> str:
@@ -90,7 +111,7 @@ class Workdir:
     """Returns the configuration that the folder belongs to, None if it is a new one."""
     path = self.path / "config.json"
     if path.exists():
-      return _read_json(path, self._config_remedy())
+      return json_files.read(path, _CONFIG, self._config_remedy())
     if (results := self.results()) is not None:
       stored: dict[str, Any] = results["config"]
       return stored
@@ -112,9 +133,7 @@ class Workdir:
     path = self.path / "run.json"
     if not path.exists():
       return facts
-    first = _read_json(path)
-    if not first.keys() >= {"data_digest", "data_source", "driver"}:
-      raise WorkdirError(f"{path} does not say what the run was made of; {_RESTART}.")
+    first = json_files.read(path, _are_facts, _RESTART)
     if first["data_digest"] != facts["data_digest"]:
       raise WorkdirError(
         f"{self.path} holds a run on other data ({first['data_source']}), not on "
@@ -134,8 +153,8 @@ class Workdir:
     """
     path = self.path / "config.json"
     if not path.exists():
-      write_json(path, config.to_dict())
-    write_json(self.path / "run.json", facts)
+      json_files.write(path, config.to_dict())
+    json_files.write(self.path / "run.json", facts)
 
   def results(
     self,
@@ -149,15 +168,12 @@ class Workdir:
     path = self.path / "results.json"
     if not path.exists():
       return None
-    results = _read_json(path, remedy)
-    if not whole(results):
-      raise _damaged(f"{path} is not the results of a run", remedy)
-    return results
+    return json_files.read(path, whole, remedy)
 
   def rewind(self, step: int) -> None:
     """Drops every record of later steps: the same ones will be made again."""
     kept = [line for line in self.scalars() if line["step"] <= step]
-    atomic.write(self._scalars, "".join(json.dumps(line) + "\n" for line in kept))
+    atomic.write(self._scalars, "".join(map(records.line, kept)))
     for path in self._records():
       if int(path.stem) > step:
         path.unlink()
@@ -165,14 +181,20 @@ class Workdir:
   def add_scalars(self, lines: Iterable[dict[str, Any]]) -> None:
     """Appends lines to scalars.jsonl."""
     with self._scalars.open("a") as file:
-      file.writelines(json.dumps(line) + "\n" for line in lines)
+      file.writelines(map(records.line, lines))
 
   def scalars(self) -> list[dict[str, Any]]:
     """Returns the lines of scalars.jsonl; one cut short by a kill is left out."""
     if not self._scalars.exists():
       return []
-    lines = self._scalars.read_text(errors="replace").splitlines()
-    return [point for line in lines if (point := records.scalar(line)) is not None]
+    try:
+      text = json_files.read_bytes(self._scalars).decode(errors="replace")
+    except OSError as error:
+      raise WorkdirError(f"{self._scalars} cannot be read; {_RESTART}.") from error
+    found = [records.scalar(line) for line in text.splitlines()]
+    if None in found[:-1]:
+      _log.warning("%s has damaged lines; they are left out.", self._scalars)
+    return [point for point in found if point is not None]
 
   def add_evaluation(self, record: Record) -> None:
     """Writes an evaluation under its step, atomically."""
@@ -205,20 +227,7 @@ class Workdir:
     return sorted(path for path in found if path.stem.isdecimal())
 
 
-def write_json(path: Path, content: Any) -> None:
-  """Writes JSON to a file, atomically."""
-  atomic.write(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
-
-
-def _read_json(path: Path, remedy: str = _RESTART) -> dict[str, Any]:
-  try:
-    content = json.loads(path.read_text())
-  except (OSError, ValueError) as error:
-    raise _damaged(f"{path} cannot be read as JSON", remedy) from error
-  if not isinstance(content, dict):
-    raise _damaged(f"{path} is not the {path.stem} of a run", remedy)
-  return content
-
-
-def _damaged(fault: str, remedy: str) -> WorkdirError:
-  return WorkdirError(f"{fault}; {remedy}." if remedy else fault)
+def _are_facts(found: Any) -> bool:
+  """Returns whether an object is the facts of a run; older ones lack the commits."""
+  fits = json_files.fits
+  return fits(found, _FACTS) and fits(found.get("commits", []), [str])

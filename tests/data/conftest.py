@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import hashlib
 import http.server
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ebmjax.data import download
 from ebmjax.data.arrays import Pins, content_sha256, idx_header, rows_sha256
 from ebmjax.data.registry import DATASETS
 from ebmjax.data.spec import DatasetSpec, Download
@@ -75,7 +77,10 @@ class Server:
   url: str
   files: dict[str, bytes] = dataclasses.field(default_factory=dict)
   requests: list[str] = dataclasses.field(default_factory=list)
-  stalls_at: str = ""  # a file that is never sent
+  resumed: list[int] = dataclasses.field(default_factory=list)  # from which bytes
+  stalls_at: str = ""  # a file that is not sent, or not beyond `stalls_after` bytes
+  stalls_after: int = 0
+  breaks_after: int = 0  # bytes after which a connection ends, where positive
   stalled: threading.Event = dataclasses.field(default_factory=threading.Event)
   release: threading.Event = dataclasses.field(default_factory=threading.Event)
 
@@ -84,24 +89,25 @@ def _make_handler(state: Server) -> type[http.server.BaseHTTPRequestHandler]:
   """Returns a handler that serves `state.files`."""
 
   class Handler(http.server.BaseHTTPRequestHandler):
-    def do_HEAD(self) -> None:
-      self.respond(with_content=False)
-
     def do_GET(self) -> None:
-      self.respond(with_content=True)
-
-    def respond(self, with_content: bool) -> None:
       name = self.path.lstrip("/")
-      state.requests.append(f"{self.command} {name}")
-      if with_content and name == state.stalls_at:
+      state.requests.append(f"GET {name}")
+      content = state.files.get(name)
+      asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+      begin = int(asked[1]) if asked and content else 0
+      self.send_response(404 if content is None else 206 if begin else 200)
+      rest = (content or b"")[begin:]
+      self.send_header("Content-Length", str(len(rest)))
+      if begin:
+        state.resumed.append(begin)
+        whole = len(content or b"")
+        self.send_header("Content-Range", f"bytes {begin}-{whole - 1}/{whole}")
+      self.end_headers()
+      if name == state.stalls_at:
+        self.wfile.write(rest[: state.stalls_after])
         state.stalled.set()
         state.release.wait(60)
-      content = state.files.get(name)
-      self.send_response(404 if content is None else 200)
-      self.send_header("Content-Length", str(len(content or b"")))
-      self.end_headers()
-      if with_content and content:
-        self.wfile.write(content)
+      self.wfile.write(rest[: state.breaks_after or None])
 
     def log_message(self, *args: Any) -> None:
       pass
@@ -110,12 +116,13 @@ def _make_handler(state: Server) -> type[http.server.BaseHTTPRequestHandler]:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
   """Yields a running server that serves nothing yet."""
   state = Server(url="")
   handler = _make_handler(state)
   http_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
   http_server.daemon_threads = True
+  monkeypatch.setattr(download, "PAUSE_SECONDS", 0.0)
   state.url = f"http://127.0.0.1:{http_server.server_address[1]}/"
   thread = threading.Thread(target=http_server.serve_forever, args=(0.02,))
   thread.start()

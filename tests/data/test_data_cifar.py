@@ -189,7 +189,7 @@ def test_order_is_verified_where_it_is_known(tiny, load, tmp_path: Path):
     ({"labels": [2**70] * 6}, "must hold one integer per image"),
     ({"labels": [0.5] * 6}, "must hold one integer per image"),
     ({"labels": "abcdef"}, "must hold one integer per image"),
-    ({"labels": [[1], [1, 2]]}, "labels of batch must be a list of integers"),
+    ({"labels": [[1], [1, 2]]}, "it holds a list of lists"),
     ({"labels": {}}, "must hold one integer per image"),
   ],
 )

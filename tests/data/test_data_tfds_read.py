@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ebmjax import data
-from ebmjax.data import tfds_builder, tfds_prepare
+from ebmjax.data import download, tfds_builder, tfds_prepare
 from ebmjax.errors import DataError
 from tests.data.stock import prepare_stock, rows
 
@@ -84,9 +84,10 @@ def test_lost_order_is_noticed(folder, config, tmp_path, monkeypatch, sentence):
 
 def test_partly_prepared_set_counts_as_damaged(tiny, config, tmp_path, sentence):
   own = tfds_prepare.own_folder(tiny.info, tmp_path)
+  files = download.fetch((tiny.info.url,), tiny.info.downloads, tmp_path / "files")
   with tfds_prepare.quiet_tfds() as tfds:
     few = tfds.download.DownloadConfig(max_examples_per_split=5)
-    builder = tfds_builder.make_builder(tiny.info, own)
+    builder = tfds_builder.make_builder(tiny.info, own, files)
     builder.download_and_prepare(download_config=few)
   assert tfds_prepare.is_prepared(own)
   with pytest.raises(DataError) as caught:

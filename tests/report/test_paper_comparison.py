@@ -16,7 +16,9 @@ from ebmjax.report import (
   stored,
   summarise,
 )
+from ebmjax.runtime import json_files
 from ebmjax.tools.report import main
+from tests.helpers import read_results
 from tests.report.pages import FACTS, Reader, store
 
 SPLIT = "configs/splitmnist.py"
@@ -107,11 +109,11 @@ def test_a_stored_run_has_the_figure_of_this_version(make_history, tmp_path, cap
   run = store(tmp_path / "run", history, config_of(SPLIT))
   path = run / "results.json"
   older = {"cell": "boundary_aware/ebm/split_mnist", "accuracy": 53.12, "sem": 0.04}
-  content = json.loads(path.read_text()) | {"paper": older}
-  path.write_text(json.dumps(content | {"config": config}))
+  content = read_results(run) | {"paper": older}
+  json_files.write(path, content | {"config": config})
   assert commands.cell_for(config) is None
   assert main([str(run)]) == 0 and "53.12" not in capsys.readouterr().out
-  path.write_text(json.dumps(content))
+  json_files.write(path, content)
   assert main([str(run)]) == 0 and "53.12" in capsys.readouterr().out
   assert "Our command for it" in Reader((run / page.NAME).read_text("utf-8")).text
 

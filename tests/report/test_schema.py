@@ -18,8 +18,10 @@ from ebmjax.report import (
   summarise,
   write,
 )
+from ebmjax.runtime import json_files
 from ebmjax.runtime.results import is_reportable, is_valid
 from ebmjax.tools.report import main
+from tests.helpers import read_results
 from tests.report.pages import Reader, store
 from tests.report.test_report_tensorboard import points, read_events
 
@@ -43,7 +45,7 @@ def old(tmp_path, make_history, make_config):
   """Returns the folder of a run of schema 1."""
   folder = store(tmp_path / "old", make_history(tasks=5, classes=10), make_config())
   path = folder / "results.json"
-  path.write_text(json.dumps(first_version(json.loads(path.read_text()))))
+  path.write_text(json.dumps(first_version(read_results(folder))))
   return folder
 
 
@@ -83,7 +85,8 @@ def test_an_older_run_gets_its_page_and_is_compared(old, tmp_path, capsys):
 )
 def test_odd_parts_do_no_harm(old, change, capsys):
   path = old / "results.json"
-  path.write_text(json.dumps(json.loads(path.read_text()) | change))
+  content = json_files.read(path, {}, "")
+  json_files.write(path, content | change)
   assert main([str(old)]) == 0
   assert "Average accuracy (%)" in capsys.readouterr().out
 
@@ -102,7 +105,8 @@ def test_odd_parts_do_no_harm(old, change, capsys):
 )
 def test_a_damaged_file_is_one_sentence(old, change, capsys):
   path = old / "results.json"
-  path.write_text(json.dumps(json.loads(path.read_text()) | change))
+  content = json_files.read(path, {}, "")
+  json_files.write(path, content | change)
   assert main([str(old)]) == 1
   said = capsys.readouterr().err
   assert "is not the results of a run" in said and said.count("\n") == 1

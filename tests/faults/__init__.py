@@ -1,0 +1,1 @@
+"""Attacks with faults: kills, damage, random configurations, servers that cheat."""

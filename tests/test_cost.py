@@ -1,0 +1,65 @@
+"""What a run says beforehand of its cost, and what it refuses to start with."""
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ebmjax.errors import ConfigError
+from ebmjax.runtime import cost, environment
+from ebmjax.runtime.plan import make_plan
+
+
+def make_forecast(every: int) -> cost.Forecast:
+  """Returns the forecast of two tasks of 50 steps, 10 classes and 200 test images."""
+  config: Any = SimpleNamespace(
+    eval=SimpleNamespace(every=every, at_task_ends=True),
+    checkpoint=SimpleNamespace(every=1000),
+    stream=SimpleNamespace(setting="boundary_aware", scenario="class"),
+  )
+  stream = SimpleNamespace(
+    labels=np.zeros((1, 2, 10)),
+    test_rows=np.zeros((1, 2, 100)),
+    classes=np.zeros((1, 2, 10)),
+  )
+  spec: Any = SimpleNamespace(config=config, stream=stream)
+  budget = {"training_flops": 100 * 1000, "inference_flops": 10}
+  return cost.Forecast(spec, make_plan(config, [50, 100]), budget, done=-1)
+
+
+def test_the_plan_is_said(caplog):
+  with caplog.at_level(logging.INFO, "ebmjax"):
+    make_forecast(0).announce()
+  (line,) = caplog.messages
+  assert line == (
+    "Plan for each seed: 100 steps; 3 evaluations of 600 images x 10 labels in all."
+  )
+
+
+def test_evaluations_that_cost_more_than_training_name_their_key(caplog):
+  with caplog.at_level(logging.INFO, "ebmjax"):
+    make_forecast(1).announce()
+  assert "about 2.0 times the arithmetic of training; config.eval.every" in caplog.text
+
+
+def test_the_time_is_forecast_from_the_first_warm_chunk(caplog):
+  forecast = make_forecast(0)
+  with caplog.at_level(logging.INFO, "ebmjax"):
+    forecast.trained(10, 90.0)
+    assert not caplog.messages
+    forecast.trained(10, 10.0)
+    forecast.trained(10, 10.0)
+  assert caplog.messages == ["About 86 s to go: 80 s of training, 6 s of evaluating."]
+
+
+@pytest.mark.parametrize(
+  ("name", "value"), [("jax_enable_x64", True), ("jax_numpy_dtype_promotion", "strict")]
+)
+def test_settings_that_no_run_can_have_are_refused(name, value, monkeypatch):
+  values = environment.jax.config.values | {name: value}
+  stand_in = SimpleNamespace(config=SimpleNamespace(values=values))
+  monkeypatch.setattr(environment, "jax", stand_in)
+  with pytest.raises(ConfigError, match=f"{name.upper()} is {value}.*unset it"):
+    environment.require_usual()
