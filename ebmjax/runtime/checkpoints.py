@@ -123,6 +123,13 @@ class Checkpoints:
       self.close()
 
 
+def newest_step(directory: Path) -> int:
+  """Returns the step of a folder's newest checkpoint, -1 without any."""
+  found = directory.glob(f"*/{_MANIFEST}")
+  steps = [int(path.parent.name) for path in found if path.parent.name.isdigit()]
+  return max(steps, default=-1)
+
+
 def leaves(tree: PyTree) -> str:
   """Returns a hash of the names, types and shapes of all leaves."""
   found = hashlib.blake2b(digest_size=16)
