@@ -2,6 +2,8 @@
 
 import logging
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,14 @@ from ebmjax import report as reporting
 from ebmjax.config import flat_keys
 from ebmjax.config.groups import PLACES
 from ebmjax.config.validation import resolve
-from ebmjax.errors import WorkdirError
+from ebmjax.errors import DivergenceError, WorkdirError
 from ebmjax.models.form import form_of, to_json
 from ebmjax.paper.commands import figure_for, with_figure
 from ebmjax.report import Results
 from ebmjax.runtime import distributed, environment, failures, memory, scan
 from ebmjax.runtime import results as finished
 from ebmjax.runtime.console import show_messages
-from ebmjax.runtime.train import Outcome, train_and_evaluate
+from ebmjax.runtime.train import Outcome, Place, train_and_evaluate
 from ebmjax.runtime.workdir import WEIGHTS, Workdir
 from ebmjax.types import Dataset
 
@@ -45,44 +47,86 @@ def run(
   config.data names, if it is loaded already; `command` is the command line to run it
   again, which the results keep.
   """
+  (found,) = run_together([(config, workdir)], dataset, command=command)
+  if isinstance(found, DivergenceError):
+    raise found
+  return found
+
+
+def run_together(
+  runs: Sequence[tuple[ConfigDict, str | Path]],
+  dataset: Dataset | None = None,
+  *,
+  command: str | None = None,
+) -> list[Results | DivergenceError]:
+  """Runs several configurations, each in its own folder, by one compiled program.
+
+  They may differ in keys marked `Traced` alone, and must have come equally far. Each
+  folder is then that of the same run alone. One that diverges beside others has its
+  error in the place of its results.
+  """
   started = time.perf_counter()
   show_messages()
   environment.require_usual()
   environment.use_compilation_cache()
+  with ExitStack() as stack, memory.explain_oom():
+    entered = [_enter(stack, config, workdir) for config, workdir in runs]
+    found = [_finished(*each, dataset) for each in entered]
+    left = [each for each, ended in zip(entered, found, strict=True) if ended is None]
+    if not left:
+      return [Results(results or {}) for results in found]
+    if dataset is None:
+      shared = left[0][0].data
+      dataset = distributed.primary_first(lambda: data.load(shared))
+    places = [
+      Place(*each, _settle(each[2], each[0], dataset, command)) for each in left
+    ]
+    outcomes = iter(
+      train_and_evaluate(places, dataset, started=started, open_board=reporting.Board)
+    )
+    written = iter([_write(place, next(outcomes)) for place in places])
+    return [next(written) if each is None else Results(each) for each in found]
+
+
+def _enter(
+  stack: ExitStack, config: ConfigDict, workdir: str | Path
+) -> tuple[ConfigDict, Path, Workdir]:
+  """Locks and claims the folder of a run."""
   config = resolve(config)
   reporting.find_metrics(config.eval.metrics)  # a wrong path is found before training
   workdir = Path(workdir).absolute() if distributed.is_multiprocess() else Path(workdir)
   _require_same_command(config, workdir)
-  locked = distributed.on_primary(lambda: Workdir(workdir))
-  with locked as folder, memory.explain_oom():
-    folder.claim(config)
-    results = folder.results(whole=finished.is_reportable)
-    if results is not None:
-      finished.require_same_data(results, config, workdir, dataset)
-      results = with_figure(results)
-      found = "%s holds this run, finished, on %s; nothing is left to do."
-      _log.info(found, workdir, finished.source(results))
-    if distributed.broadcast_from_primary(lambda: results is not None):
-      return Results(results or {})
-    _require_shared(workdir)
-    if dataset is None:
-      dataset = distributed.primary_first(lambda: data.load(config.data))
-    facts = _settle(folder, config, dataset, command)
-    outcome = train_and_evaluate(
-      config,
-      dataset,
-      workdir,
-      folder,
-      facts,
-      started=started,
-      open_board=reporting.Board,
-    )
-    results = {}
-    if distributed.is_primary():
-      with failures.explain_write_errors(workdir):
-        results = _report(config, folder, outcome)
-    distributed.wait_for_primary()
-    return Results(results)
+  folder = stack.enter_context(distributed.on_primary(lambda: Workdir(workdir)))
+  folder.claim(config)
+  return config, workdir, folder
+
+
+def _finished(
+  config: ConfigDict, workdir: Path, folder: Workdir, dataset: Dataset | None
+) -> dict[str, Any] | None:
+  """Returns the results of a finished run, an empty mapping on other processes."""
+  results = folder.results(whole=finished.is_reportable)
+  if results is not None:
+    finished.require_same_data(results, config, workdir, dataset)
+    results = with_figure(results)
+    found = "%s holds this run, finished, on %s; nothing is left to do."
+    _log.info(found, workdir, finished.source(results))
+  if distributed.broadcast_from_primary(lambda: results is not None):
+    return results or {}
+  _require_shared(workdir)
+  return None
+
+
+def _write(place: Place, outcome: Outcome | DivergenceError) -> Any:
+  """Writes what a user reads of a run that has ended, and returns its results."""
+  if isinstance(outcome, DivergenceError):
+    return outcome
+  results = {}
+  if distributed.is_primary():
+    with failures.explain_write_errors(place.workdir):
+      results = _report(place.config, place.folder, outcome)
+  distributed.wait_for_primary()
+  return Results(results)
 
 
 def _settle(

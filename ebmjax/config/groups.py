@@ -79,6 +79,12 @@ _RUNNER = (
     "seeds in turn (map) or side by side (vmap); auto: by the backend",
     choices=("auto", "map", "vmap"),
   ),
+  Key(
+    "precision",
+    "auto",
+    "of matrix products: JAX's own (auto), highest, tf32, or bfloat16 added in float32",
+    choices=("auto", "highest", "tf32", "bfloat16"),
+  ),
   _key("devices", 0, "devices that share the seeds, of all processes; 0: all", 0),
   _key("batch_devices", 1, "of these, how many share each batch", 1),
   _key("image_memory", 0, "bytes of images kept on a device; 0: half of it", 0),
@@ -86,7 +92,8 @@ _RUNNER = (
 _FIXED: dict[str, tuple[Key, ...]] = {
   "eval": tuple(key._replace(free=True) for key in _EVAL),
   "checkpoint": tuple(key._replace(free=True) for key in _CHECKPOINT),
-  "runner": tuple(key._replace(free=True) for key in _RUNNER),
+  # Its precision alone changes results.
+  "runner": tuple(key._replace(free=key.name != "precision") for key in _RUNNER),
 }
 _TITLES = {
   "data": "data set",

@@ -35,6 +35,13 @@ class Free(NamedTuple):
   """Marks a key that changes neither the training nor what is scored at its end."""
 
 
+class Traced(NamedTuple):
+  """Marks a number of which runs of one compiled program may have different values.
+
+  A component may do arithmetic with such a parameter, but not compare it.
+  """
+
+
 class Key(NamedTuple):
   """One key of a group."""
 
@@ -44,6 +51,7 @@ class Key(NamedTuple):
   choices: tuple[str, ...] = ()
   range: Range = Range()
   free: bool = False  # changes no result
+  traced: bool = False  # settings that differ in it can share a program
   open_choices: bool = False  # an import path is a choice, too
 
   def fault(self, value: Any) -> str | None:
@@ -106,6 +114,7 @@ def _key(name: str, hint: Any, default: Any) -> Key:
     choices=choices,
     range=next((note for note in notes if isinstance(note, Range)), Range()),
     free=any(isinstance(note, Free) for note in notes),
+    traced=any(isinstance(note, Traced) for note in notes),
   )
 
 

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.config.schema import Count, Positive, Rate
+from ebmjax.config.schema import Count, Positive, Rate, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import all_energies, row_losses_of
 from ebmjax.methods.spec import MethodSpec, setting
@@ -51,7 +51,7 @@ def bgd(
   problem: Problem,
   *,
   std_init: Annotated[Rate, "every weight's first deviation"] = 0.02,
-  step_size: Annotated[Positive, "eta: scales the step of the means"] = 1.0,
+  step_size: Annotated[Positive, Traced(), "eta: scales the step of the means"] = 1.0,
   mc_samples: Annotated[Count, "Monte-Carlo gradients a step"] = 10,
 ) -> Learner:
   """Returns Bayesian gradient descent; `problem.tx` is not used."""

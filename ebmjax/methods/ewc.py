@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.config.schema import Fraction, NonNegative, Number
+from ebmjax.config.schema import Fraction, NonNegative, Number, Traced
 from ebmjax.methods import _quadratic, studies
 from ebmjax.methods._gradient import Addition, Move, gradient_learner
 from ebmjax.methods._quadratic import Anchored, Held
@@ -36,7 +36,7 @@ from ebmjax.methods.importance import Fisher, fisher_sum, over_task, scaled
 from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
-Strength = Annotated[NonNegative, "weight of the quadratic penalty"]
+Strength = Annotated[NonNegative, Traced(), "weight of the quadratic penalty"]
 Recipe = Annotated[Fisher, "whose label's likelihood the Fisher information is of"]
 Samples = Annotated[Number, "images of a task to estimate it on; 0: all"]
 
@@ -59,7 +59,7 @@ def online_ewc(
   *,
   consolidate_every: ConsolidateEvery = 0,
   strength: Strength = 1.0,
-  decay: Annotated[Fraction, "what is left of the old importance"] = 1.0,
+  decay: Annotated[Fraction, Traced(), "what is left of the old importance"] = 1.0,
   fisher: Recipe = "argmax",
   fisher_samples: Samples = 0,
 ) -> Learner:

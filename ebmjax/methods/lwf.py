@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.config.schema import Positive
+from ebmjax.config.schema import Positive, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   Addition,
@@ -54,7 +54,7 @@ def lwf(
   problem: Problem,
   *,
   consolidate_every: ConsolidateEvery = 0,
-  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
+  temperature: Annotated[Positive, Traced(), "softens the old network's outputs"] = 2.0,
   distillation: Annotated[
     Literal["sum", "mean"], "of the distillation loss over classes"
   ] = "sum",

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.config.schema import NonNegative
+from ebmjax.config.schema import NonNegative, Traced
 from ebmjax.methods import _quadratic, studies
 from ebmjax.methods._gradient import Addition, Move, all_energies, gradient_learner
 from ebmjax.methods._quadratic import Anchored, Held
@@ -43,7 +43,7 @@ def mas(
   problem: Problem,
   *,
   consolidate_every: ConsolidateEvery = 0,
-  strength: Annotated[NonNegative, "weight of the quadratic penalty"] = 1.0,
+  strength: Annotated[NonNegative, Traced(), "weight of the quadratic penalty"] = 1.0,
   importance: Annotated[
     Literal["batch", "per_row"], "of the mean output of a batch, or of each row's"
   ] = "batch",

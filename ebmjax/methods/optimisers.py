@@ -7,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 import optax
 
 from ebmjax.config.components import find_in
-from ebmjax.config.schema import Key, Rate, Share, keys_of
+from ebmjax.config.schema import Key, Rate, Share, Traced, keys_of
 
-LearningRate = Annotated[Rate, "step size of the optimiser"]
+LearningRate = Annotated[Rate, Traced(), "step size of the optimiser"]
 
 
 class OptimiserSpec(NamedTuple):

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.config.schema import NonNegative, Positive
+from ebmjax.config.schema import NonNegative, Positive, Traced
 from ebmjax.methods import _quadratic, studies
 from ebmjax.methods._gradient import Addition, Move, gradient_learner, is_due
 from ebmjax.methods._quadratic import Anchored
@@ -40,8 +40,10 @@ def si(
   problem: Problem,
   *,
   consolidate_every: ConsolidateEvery = 0,
-  strength: Annotated[NonNegative, "weight of the quadratic penalty"] = 1.0,
-  damping: Annotated[Positive, "added to the squared movement of a weight"] = 0.1,
+  strength: Annotated[NonNegative, Traced(), "weight of the quadratic penalty"] = 1.0,
+  damping: Annotated[
+    Positive, Traced(), "added to the squared movement of a weight"
+  ] = 0.1,
   path_gradient: Annotated[
     Literal["total", "task"], "gradient of the whole loss, or of the task's alone"
   ] = "total",

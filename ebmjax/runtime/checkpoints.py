@@ -131,6 +131,13 @@ class Checkpoints:
       self.close()
 
 
+def newest_step(directory: Path) -> int:
+  """Returns the step of a folder's newest checkpoint, -1 without any."""
+  found = directory.glob(f"*/{_MANIFEST}")
+  steps = [int(path.parent.name) for path in found if path.parent.name.isdigit()]
+  return max(steps, default=-1)
+
+
 @contextmanager
 def _plainly_named(directory: Path) -> Iterator[Path]:
   """Yields a path to a folder that orbax takes for a name.

@@ -40,7 +40,8 @@ def count(spec: RunSpec) -> Memory:
   states beside the old ones and has one seed's in hand.
   """
   init = scan.make_init(spec.learner, spec.driver)
-  seeds, block = len(spec.seeds), spec.sharding.block(len(spec.seeds))
+  seeds, runs = len(spec.seeds), len(spec.seeds) * len(spec.configs)
+  block = spec.sharding.block(runs)
   a_seed = num_bytes(jax.eval_shape(init, spec.tables.key)) // seeds
   loops = spec.driver == "map" and block > 1
   stream = spec.stream
@@ -50,8 +51,10 @@ def count(spec: RunSpec) -> Memory:
   return Memory(
     state=block * a_seed,
     copies=(block + 1) * a_seed if loops else 0,
-    images=_image_bytes(spec.train_images, size * seeds * stream.rows.shape[2])
-    + _image_bytes(spec.test_images, spec.tables.test_rows[:, 0].size),
+    images=_image_bytes(spec.train_images, size * runs * stream.rows.shape[2])
+    + _image_bytes(
+      spec.test_images, spec.tables.test_rows[:, 0].size * len(spec.configs)
+    ),
     tables=num_bytes(spec.tables) // seeds * block,
     chunk=size * (num_bytes(a_step) // seeds * block + shared),
   )
@@ -70,7 +73,7 @@ def describe(spec: RunSpec) -> dict[str, Any]:
 def announce(spec: RunSpec, device: jax.Device | None = None) -> None:
   """Logs what a device of the run holds, and warns if it has less memory."""
   found = count(spec)
-  seeds = spec.sharding.block(len(spec.seeds))
+  seeds = spec.sharding.block(len(spec.seeds) * len(spec.configs))
   _log.info(
     "Memory: %s of state for %d seed%s, %s to copy it, %s of images, %s of tables and "
     "steps; what a step computes with is not included.",

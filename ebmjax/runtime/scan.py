@@ -125,18 +125,20 @@ def init_key(key: Array) -> Array:
 
 def make_init(
   learner: Learner, driver: str, sharding: SeedSharding = ONE_DEVICE
-) -> Callable[[Array], PyTree]:
+) -> Callable[..., PyTree]:
   """Compiles init(keys [R]) -> states [R, ...].
 
-  Compiling also gives every leaf a buffer of its own, which donating states needs.
+  After the keys comes what else the learner's own takes. Compiling also gives every
+  leaf a buffer of its own, which donating states needs.
   """
 
-  def one(key: Array, shared: None) -> PyTree:
+  def one(seed: tuple[Array, ...], shared: None) -> PyTree:
     del shared
-    return learner.init(init_key(key))
+    key, *rest = seed
+    return learner.init(init_key(key), *rest)
 
   run = over_seeds(one, driver, sharding)
-  return sharding.on_each(jax.jit(lambda keys: run(keys, None)))
+  return sharding.on_each(jax.jit(lambda *seeds: run(seeds, None)))
 
 
 def make_train(

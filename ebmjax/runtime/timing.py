@@ -8,10 +8,13 @@ from typing import Any
 
 
 class Stopwatch:
-  """The times of a run that began at `started`; `with watch("saving"): ...` counts."""
+  """The times of a run that began at `started`; `with watch("saving"): ...` counts.
 
-  def __init__(self, started: float, *activities: str) -> None:
-    self._started = started
+  Of `together` settings that are trained together, each has its share of the seconds.
+  """
+
+  def __init__(self, started: float, *activities: str, together: int = 1) -> None:
+    self._started, self._together = started, together
     self._earlier = 0.0  # seconds of earlier starts
     self._seconds = dict.fromkeys(activities, 0.0)
     self.latest = 0.0  # seconds of the activity that has just ended
@@ -25,7 +28,7 @@ class Stopwatch:
       yield
     finally:
       self.latest = time.perf_counter() - begun
-      self._seconds[activity] += self.latest
+      self._seconds[activity] += self.latest / self._together
 
   def count(self, steps: int) -> None:
     """Counts the activity that has just ended as a chunk of `steps` seed-steps."""
@@ -41,7 +44,8 @@ class Stopwatch:
 
   def spent(self) -> dict[str, Any]:
     """Returns the seconds of all starts; compiling counts at each of them."""
-    wall_time = self._earlier + time.perf_counter() - self._started
+    share = 1 / self._together
+    wall_time = self._earlier + (time.perf_counter() - self._started) * share
     return {"wall_time": wall_time, "seconds": dict(self._seconds)}
 
   def summary(self) -> dict[str, Any]:

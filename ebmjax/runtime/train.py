@@ -8,6 +8,7 @@ before it is computed again with the same bits.
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +16,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import streams
+from ebmjax.errors import DivergenceError, WorkdirError
 from ebmjax.runtime import budget, cost, distributed, failures, memory, scan
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.plan import Milestone, make_plan
@@ -47,87 +49,74 @@ class Outcome(NamedTuple):
   facts: dict[str, Any]  # with sizes, memory and timings
 
 
+class Place(NamedTuple):
+  """One setting's run: its configuration, its folder and what is known of it."""
+
+  config: ConfigDict
+  workdir: Path
+  folder: Workdir  # the claimed `workdir`; a no-op stand-in on other processes
+  facts: dict[str, Any]  # of the data and the environment
+
+
 def train_and_evaluate(
-  config: ConfigDict,
+  places: Sequence[Place],
   dataset: Dataset,
-  workdir: Path,
-  folder: Workdir,
-  facts: dict[str, Any],
   *,
   started: float,
   open_board: Callable[[Path, int], AbstractContextManager[Board]],
-) -> Outcome:
-  """Trains all seeds of `config` to the end, from the last checkpoint if there is one.
+) -> list[Outcome | DivergenceError]:
+  """Trains all seeds of a setting to the end, from its last checkpoint if it has one.
 
-  `folder` is the claimed `workdir` (a no-op stand-in on other processes), `facts`
-  describe the data and the environment, `started` is the run's start as
+  Several settings, which differ in traced keys alone and have come equally far, are
+  trained together, by one program; with other settings beside it, one that diverges
+  has its error in the place of an outcome. `started` is the run's start as
   `time.perf_counter` gives it, and `open_board(directory, step)` opens the curves of a
   run that continues from `step`.
   """
-  spec = make_run_spec(config, dataset, facts["driver"])
-  with failures.explain_write_errors(workdir), ExitStack() as stack:
-    folder.begin(config, facts)
-    _announce(spec, facts)
-    milestones = make_plan(config, streams.task_ends(spec.stream))
+  first = places[0]
+  spec = make_run_spec([each.config for each in places], dataset, first.facts["driver"])
+  with failures.explain_write_errors(first.workdir), ExitStack() as stack:
+    for place in places:
+      place.folder.begin(place.config, place.facts)
+    _announce(spec, first.facts)
+    milestones = make_plan(first.config, streams.task_ends(spec.stream))
     trainer = Trainer(spec)
-    watch = Stopwatch(started, *_ACTIVITIES)
-    checkpoints = stack.enter_context(
-      Checkpoints(workdir / "checkpoints", config.checkpoint.keep)
-    )
+    watch = Stopwatch(started, *_ACTIVITIES, together=len(places))
+    keep = first.config.checkpoint.keep
+    checkpoints = [
+      stack.enter_context(Checkpoints(place.workdir / "checkpoints", keep))
+      for place in places
+    ]
     done = _restore(trainer, checkpoints, watch)
-    _rewind(folder, milestones, done)
     step = max(done, 0)
-    board = stack.enter_context(
-      distributed.on_primary(lambda: open_board(workdir / "tensorboard", step))
-    )
     found = budget.measure(spec)
     forecast = cost.Forecast(spec, milestones, found, done)
     forecast.announce()
     bar = stack.enter_context(
       distributed.on_primary(
-        lambda: Progress(milestones[-1].step, step, config.stream.tasks)
+        lambda: Progress(milestones[-1].step, step, first.config.stream.tasks)
       )
     )
-    recorder = _Recorder(spec.seeds, folder, board, bar)
-
-    for milestone in (stop for stop in milestones if stop.step > done):
-      bar.task(max(milestone.task, 0))
-      chunks = scan.chunks(spec.stream, step, milestone.step, config.runner.chunk)
-      _advance(trainer, chunks, milestone, recorder, watch, forecast)
-      step = milestone.step
-      if step > 0:
-        with watch("saving"):
-          board.flush()
-          checkpoints.save(step, trainer.saved(), watch.spent())
-  facts = facts | describe_parts(spec) | memory.describe(spec) | watch.summary()
-  facts |= {"budget": found}
-  return Outcome(spec.seeds, spec.class_names, facts)
-
-
-def _advance(
-  trainer: Trainer,
-  chunks: Iterable[scan.Chunk],
-  milestone: Milestone,
-  recorder: "_Recorder",
-  watch: Stopwatch,
-  forecast: cost.Forecast,
-) -> None:
-  """Trains up to a milestone and does what is due there, except to save."""
-  for chunk in chunks:
-    with watch("training"):
-      losses = trainer.train(chunk)
-    watch.count(losses.size)
-    forecast.trained(losses.shape[1], watch.latest)
-    with watch("recording"):
-      recorder.add_losses(chunk, losses)
-  if milestone.ends_task:
-    with watch("consolidating"):
-      trainer.consolidate(milestone.task)
-  if milestone.evaluate:
-    with watch("evaluating"):
-      found = trainer.evaluate(milestone)
-    with watch("recording"):
-      recorder.add_evaluation(milestone, found)
+    recorders = []
+    for place in places:
+      _rewind(place.folder, milestones, done)
+      open_own = partial(open_board, place.workdir / "tensorboard", step)
+      board = stack.enter_context(distributed.on_primary(open_own))
+      recorders.append(_Recorder(spec.seeds, place.folder, board, bar))
+    together = _Together(spec, trainer, recorders, bar, watch, forecast)
+    left = [stop for stop in milestones if stop.step > done]
+    try:
+      together.run(left, step, checkpoints)
+    except DivergenceError:
+      if len(places) == 1:
+        raise  # of several, each has an error of its own
+  own = describe_parts(spec) | memory.describe(spec) | watch.summary()
+  own |= {"budget": found}
+  return [
+    trainer.diverged.get(point)
+    or Outcome(spec.seeds, spec.class_names, place.facts | own)
+    for point, place in enumerate(places)
+  ]
 
 
 def _announce(spec: RunSpec, facts: dict[str, Any]) -> None:
@@ -148,14 +137,20 @@ def _announce(spec: RunSpec, facts: dict[str, Any]) -> None:
     _log.info("Devices: %s.", spec.sharding)
 
 
-def _restore(trainer: Trainer, checkpoints: Checkpoints, watch: Stopwatch) -> int:
-  """Loads the newest checkpoint into the trainer; returns its step, -1 without one."""
-  restored = checkpoints.restore(trainer.like_saved())
-  if restored is None:
+def _restore(
+  trainer: Trainer, checkpoints: Sequence[Checkpoints], watch: Stopwatch
+) -> int:
+  """Loads the newest checkpoints into the trainer; returns their step, -1 without."""
+  like = trainer.like_saved()
+  found = [each.restore(like) for each in checkpoints]
+  if found[0] is None and not any(found):
     return -1
-  step, states = restored
-  trainer.load(states)
-  watch.resume_from(checkpoints.spent(step))
+  steps = {restored[0] if restored else -1 for restored in found}
+  if len(steps) > 1:
+    raise WorkdirError("settings that were trained together are at different steps.")
+  step = steps.pop()
+  trainer.load([restored[1] for restored in found if restored])
+  watch.resume_from(checkpoints[0].spent(step))
   _log.info("Continuing from the checkpoint of step %d.", step)
   return step
 
@@ -166,6 +161,79 @@ def _rewind(folder: Workdir, milestones: Sequence[Milestone], done: int) -> None
     [stop.step for stop in milestones if stop.evaluate and stop.step <= done]
   )
   folder.rewind(done)
+
+
+class _Together:
+  """Advances the settings of a run and has each write to its own folder."""
+
+  def __init__(
+    self,
+    spec: RunSpec,
+    trainer: Trainer,
+    recorders: Sequence["_Recorder"],
+    bar: Progress,
+    watch: Stopwatch,
+    forecast: cost.Forecast,
+  ) -> None:
+    self._spec, self._trainer, self._recorders = spec, trainer, recorders
+    self._bar, self._watch, self._forecast = bar, watch, forecast
+
+  def run(
+    self, milestones: Sequence[Milestone], step: int, checkpoints: Sequence[Checkpoints]
+  ) -> None:
+    """Trains from `step` to each of the milestones, and saves there."""
+    spec = self._spec
+    for milestone in milestones:
+      self._bar.task(max(milestone.task, 0))
+      size = spec.config.runner.chunk
+      chunks = scan.chunks(spec.stream, step, milestone.step, size)
+      self._advance(chunks, milestone)
+      step = milestone.step
+      if step > 0:
+        with self._watch("saving"):
+          self._save(checkpoints, step)
+
+  def _advance(self, chunks: Iterable[scan.Chunk], milestone: Milestone) -> None:
+    """Trains up to a milestone and does what is due there, except to save."""
+    trainer, watch = self._trainer, self._watch
+    for chunk in chunks:
+      with watch("training"):
+        losses = trainer.train(chunk)
+      watch.count(losses.size)
+      self._forecast.trained(losses.shape[1], watch.latest)
+      with watch("recording"):
+        for recorder, block in self._finite():
+          recorder.add_losses(chunk, losses[block])
+        finite = losses[np.isfinite(losses).all(axis=1)]
+        self._bar.steps(losses.shape[1], float(finite.mean()))
+    if milestone.ends_task:
+      with watch("consolidating"):
+        trainer.consolidate(milestone.task)
+    if milestone.evaluate:
+      with watch("evaluating"):
+        found = trainer.evaluate(milestone)
+      with watch("recording"):
+        for recorder, block in self._finite():
+          part = Evaluation(*(values[block] for values in found))
+          recorder.add_evaluation(milestone, part)
+
+  def _save(self, checkpoints: Sequence[Checkpoints], step: int) -> None:
+    """Writes the checkpoints of a milestone, after the curves."""
+    spent = self._watch.spent()
+    for recorder, _ in self._finite():
+      recorder.flush()
+    for point, keeper in enumerate(checkpoints):
+      if point not in self._trainer.diverged:
+        keeper.save(step, self._trainer.saved(point), spent)
+
+  def _finite(self) -> list[tuple["_Recorder", slice]]:
+    """Returns the recorders of the settings that have not diverged, and their runs."""
+    diverged = self._trainer.diverged
+    return [
+      (recorder, self._spec.block(point))
+      for point, recorder in enumerate(self._recorders)
+      if point not in diverged
+    ]
 
 
 class _Recorder:
@@ -185,7 +253,10 @@ class _Recorder:
       for seed, mean in zip(self._seeds, means, strict=True)
     )
     self._board.scalars(step, {"loss": float(means.mean())})
-    self._bar.steps(losses.shape[1], float(losses.mean()))
+
+  def flush(self) -> None:
+    """Writes all points of the curves to the disk."""
+    self._board.flush()
 
   def add_evaluation(self, milestone: Milestone, found: Evaluation) -> None:
     """Writes an evaluation, and shows the accuracies of the scored tasks in percent."""

@@ -1,7 +1,7 @@
 """Builds the parts of a run from its configuration, and trains with them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,9 +16,10 @@ from ebmjax.config.constraints import (
   require_period,
   require_shape,
 )
+from ebmjax.errors import DivergenceError
 from ebmjax.methods import optimisers
 from ebmjax.networks.normalisation import Preparation
-from ebmjax.runtime import divergence, evaluation, feeding, scan
+from ebmjax.runtime import divergence, evaluation, feeding, precision, scan, varied
 from ebmjax.runtime.plan import Milestone, meets_new_classes, tasks_to_evaluate
 from ebmjax.runtime.sharding import SeedSharding, make_sharding
 from ebmjax.streams.augmentation import AUGMENTATIONS
@@ -38,9 +39,9 @@ _log = logging.getLogger("ebmjax")
 class RunSpec(NamedTuple):
   """Everything that a run needs and that stays constant while it runs."""
 
-  config: ConfigDict
-  seeds: list[int]
-  stream: streams.Stream  # stacked: leading axis [R]
+  configs: tuple[ConfigDict, ...]  # [P], of settings that are trained together
+  seeds: list[int]  # of each setting
+  stream: streams.Stream  # stacked: leading axis of the seeds, the same in all settings
   tables: scan.SeedTables
   train_images: scan.Images
   test_images: scan.Images
@@ -50,12 +51,38 @@ class RunSpec(NamedTuple):
   sharding: SeedSharding
   options: scan.CompilerOptions
   class_names: tuple[str, ...]
+  vary: Callable[[], Learner] | None = None  # builds that of all settings, if several
+
+  @property
+  def config(self) -> ConfigDict:
+    """Returns the first setting's configuration, which has all that they share."""
+    return self.configs[0]
+
+  def block(self, point: int) -> slice:
+    """Returns where a setting's seeds lie among all R runs."""
+    return slice(point * len(self.seeds), (point + 1) * len(self.seeds))
+
+  def of_settings(self, tree: PyTree) -> PyTree:
+    """Returns leaves [R, ...]: those of the seeds, once for each setting."""
+    count = len(self.configs)
+    return tree if count == 1 else jax.tree.map(lambda a: _repeated(a, count), tree)
 
 
-def make_run_spec(config: ConfigDict, dataset: Dataset, driver: str) -> RunSpec:
-  """Builds the run's parts: streams of all seeds, arrays on the device, learner."""
+def _repeated(leaf: Any, count: int) -> Any:
+  return (np if isinstance(leaf, np.ndarray) else jnp).concatenate([leaf] * count)
+
+
+def make_run_spec(
+  config: ConfigDict | Sequence[ConfigDict], dataset: Dataset, driver: str
+) -> RunSpec:
+  """Builds the run's parts: streams of all seeds, arrays on the device, learner.
+
+  Of several configurations, which differ in traced keys alone, it is one run.
+  """
+  configs = (config,) if isinstance(config, ConfigDict) else tuple(config)
+  config = configs[0]
   seeds = list(range(config.seed, config.seed + config.seeds))
-  sharding = make_sharding(config, len(seeds), driver)
+  sharding = make_sharding(config, len(seeds) * len(configs), driver)
   shown, shape = config.stream, dataset.shape
   labels = dataset.train_y, dataset.test_y
   stream = streams.stack(
@@ -84,25 +111,45 @@ def make_run_spec(config: ConfigDict, dataset: Dataset, driver: str) -> RunSpec:
   row = jax.ShapeDtypeStruct(train_x.shape[1:], train_x.dtype)
   keys = jax.vmap(scan.init_key)(tables.key)
   problem = make_problem(config, row, tasks.classes, keys, prepare)
+  values = varied.values_of(configs) if len(configs) > 1 else {}
+
+  def with_values(values: varied.Values) -> Learner:
+    learner = make_learner(config, problem, values)
+    return precision.with_precision(learner, config.runner.precision)
+
   return RunSpec(
-    config=config,
+    configs=configs,
     seeds=seeds,
     stream=stream,
     tables=tables,
     train_images=train_images,
     test_images=test_images,
     network=problem.network,
-    learner=make_learner(config, problem),
+    learner=with_values({}),
     driver=driver,
     sharding=sharding,
     options=networks.find(config.network.name).compiler_options(config.network),
     class_names=tasks.names,
+    vary=(lambda: varied.learner_of(with_values, values)) if values else None,
   )
 
 
-def make_learner(config: ConfigDict, problem: Problem) -> Learner:
-  """Builds the method that the configuration names over a problem."""
-  settings = dict(config.method)
+def make_learner(
+  config: ConfigDict, problem: Problem, values: varied.Values | None = None
+) -> Learner:
+  """Builds the method that the configuration names over a problem.
+
+  `values` replace those of dotted keys.
+  """
+
+  def group(name: str) -> dict[str, Any]:
+    given, start = values or {}, f"{name}."
+    own = {k.removeprefix(start): given[k] for k in given if k.startswith(start)}
+    return dict(config[name]) | own
+
+  settings = group("method")
+  if values:
+    problem = problem._replace(tx=optimisers.make(group("optimiser")))
   return methods.make(settings.pop("name"), problem, **settings)
 
 
@@ -211,9 +258,11 @@ class Trainer:
   """Compiles the functions of a run and applies them to its states [R, ...]."""
 
   def __init__(self, spec: RunSpec) -> None:
-    config, learner, driver = spec.config, spec.learner, spec.driver
+    config, driver = spec.config, spec.driver
+    learner = spec.vary() if spec.vary else spec.learner
     sharding, options = spec.sharding, spec.options
-    self._spec, self._tables = spec, sharding.shard_seeds(spec.tables)
+    self._spec = spec
+    self._tables = sharding.shard_seeds(spec.of_settings(spec.tables))
     self._hides_task = config.stream.setting != "boundary_aware"
     self._train = scan.make_train(
       learner, batch_view(config), driver, sharding, options
@@ -227,19 +276,47 @@ class Trainer:
     )
     self._train_feed = feeding.Feed(spec.train_images, sharding)
     self._test_feed = feeding.Feed(spec.test_images, sharding)
-    self.states: PyTree = scan.make_init(learner, driver, sharding)(self._tables.key)
+    self._points = sharding.shard_seeds(
+      [np.repeat(np.arange(len(spec.configs), dtype=np.int32), len(spec.seeds))]
+    )
+    more = self._points if spec.vary else []
+    self.states: PyTree = scan.make_init(learner, driver, sharding)(
+      self._tables.key, *more
+    )
+    # Of settings that are trained with others: why their numbers are not finite.
+    self.diverged: dict[int, DivergenceError] = {}
 
   def train(self, chunk: scan.Chunk) -> np.ndarray:
-    """Trains on a chunk and returns the losses [R, S] of its active steps."""
+    """Trains on a chunk and returns the losses [R, S] of its active steps.
+
+    Raises DivergenceError where no setting is left with finite numbers.
+    """
     spec = self._spec
-    images, places = self._train_feed.take(chunk.rows)
-    per_seed = places, chunk.tasks, chunk.horizon
-    rows, tasks, horizon = spec.sharding.shard_seeds(per_seed)
+    rows, tasks, horizon = spec.of_settings((chunk.rows, chunk.tasks, chunk.horizon))
+    images, places = self._train_feed.take(rows)
+    rows, tasks, horizon = spec.sharding.shard_seeds((places, tasks, horizon))
     placed = chunk._replace(rows=rows, tasks=tasks, horizon=horizon)
     self.states, metrics = self._train(self.states, self._tables, images, placed)
     losses = np.asarray(spec.sharding.gather(metrics["loss"]))[:, chunk.active]
-    divergence.check_losses(spec.config, spec.seeds, losses, int(chunk.step[0]))
+    first = int(chunk.step[0])
+    self._check(
+      lambda config, block: divergence.check_losses(
+        config, spec.seeds, losses[block], first
+      )
+    )
     return losses
+
+  def _check(self, check: Callable[[ConfigDict, slice], None]) -> None:
+    """Makes a note of the settings that have diverged; raises the last one's error."""
+    for point, config in enumerate(self._spec.configs):
+      if point in self.diverged:
+        continue
+      try:
+        check(config, self._spec.block(point))
+      except DivergenceError as error:
+        self.diverged[point] = error
+        if len(self.diverged) == len(self._spec.configs):
+          raise
 
   def consolidate(self, task: int) -> None:
     """Consolidates a finished task, where the learners know that it has ended."""
@@ -252,7 +329,8 @@ class Trainer:
     self, feed: feeding.Feed, name: str, task: int
   ) -> tuple[scan.Images, scan.SeedTables]:
     """Returns images that hold a task's rows, and the tables that say where."""
-    rows = np.asarray(getattr(self._spec.tables, name))  # [R, T, M]
+    table = np.asarray(getattr(self._spec.tables, name))
+    rows = self._spec.of_settings(table)  # [R, T, M]
     images, places = feed.take(rows[:, task])
     if not feed.in_parts:
       return images, self._tables
@@ -269,7 +347,14 @@ class Trainer:
     horizon = num_tasks - 1 if self._hides_task else milestone.task
     prepared = self._prepare(self.states)
     counts = {task: self._count(prepared, task, horizon) for task in asked}
-    divergence.check_energies(spec.config, spec.seeds, counts.values(), milestone.step)
+    sums = [np.asarray(found["energy_sum"]) for found in counts.values()]
+    self._check(
+      lambda config, block: divergence.check_energies(
+        config, spec.seeds, [{"energy_sum": s[block]} for s in sums], milestone.step
+      )
+    )
+    if self.diverged:  # nobody reads them, but they must not be in the way
+      counts = jax.tree.map(np.nan_to_num, counts)
     scored = {task for task in asked if milestone.step > 0 and task <= horizon}
     new = meets_new_classes(milestone, spec.config.stream)
     outside = {task for task in asked if new and task > horizon}
@@ -292,17 +377,30 @@ class Trainer:
       return classes[task]
     return scan.seen_classes(classes, jnp.int32(horizon))
 
-  def saved(self) -> PyTree:
-    """Returns the states [R, ...] as a checkpoint holds them, whatever the devices."""
-    return self._spec.sharding.gather(self.states)
+  def saved(self, point: int = 0) -> PyTree:
+    """Returns a setting's states as a checkpoint holds them, whatever the devices.
+
+    They are those of the same run alone.
+    """
+    whole = self._spec.sharding.gather(self.states)
+    if not self._spec.vary:
+      return whole
+    block = self._spec.block(point)
+    return jax.tree.map(lambda leaf: leaf[block], whole.state)
 
   def like_saved(self) -> PyTree:
     """Returns shapes, types and placement of `saved()`."""
+    if self._spec.vary:
+      return self.saved()
     return self._spec.sharding.like_gathered(self.states)
 
-  def load(self, saved: PyTree) -> None:
-    """Continues from the states of a checkpoint."""
-    self.states = self._spec.sharding.shard_seeds(saved)
+  def load(self, saved: Sequence[PyTree]) -> None:
+    """Continues from the states of checkpoints, one of each setting."""
+    whole = saved[0]
+    if self._spec.vary:
+      parts = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *saved)
+      whole = varied.Varied(self._points[0], parts)
+    self.states = self._spec.sharding.shard_seeds(whole)
 
 
 def describe_parts(spec: RunSpec) -> dict[str, Any]:

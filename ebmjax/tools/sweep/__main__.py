@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ebmjax.config import loading
 from ebmjax.errors import ConfigError, UsageError, UserError
 from ebmjax.runtime import atomic, failures
-from ebmjax.runtime.terminal import Parser, path_arg, run_cli
+from ebmjax.runtime.terminal import Parser, path_arg, run_cli, whole_number
 from ebmjax.tools.sweep import settings as sweeping
 from ebmjax.tools.sweep import tables
 
@@ -49,20 +49,26 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   """Runs all settings, prints the best and, if asked to, tests it."""
   if given.seeds is not None:
     rest = [*rest, f"--config.seeds={given.seeds}"]
-  settings = sweeping.make(given.config, given.grid, given.list, rest)
+  drawn = sweeping.draw(given.range, given.random) if given.random else []
+  given_axes = (given.grid, given.list, rest, drawn)
+  settings = sweeping.make(given.choose_on or given.config, *given_axes)
+  _require_first_task(settings, given.select)
+  for_test = sweeping.make(given.config, *given_axes) if given.choose_on else settings
   if given.test_seeds is not None:  # a wrong number is found before hours of work
-    sweeping.with_key(settings[:1], "seeds", given.test_seeds)
+    sweeping.with_key(for_test[:1], "seeds", given.test_seeds)
   # Later import: --help and a mistyped key should not wait for JAX.
   from ebmjax.main import require_device
-  from ebmjax.tools.sweep import running
+  from ebmjax.tools.sweep import page, running
 
   require_device()
   load = running.Loader()
   settings, count = _held_out(settings, given.validation, load)
-  folder = given.out or Path(f"{loading.default_workdir(given.config)}-sweep")
+  chosen = given.choose_on or given.config
+  folder = given.out or Path(f"{loading.default_workdir(chosen)}-sweep")
   running.check(settings, folder, load)
   found: dict[str, Any] = {"config": given.config, "changes": rest}
   found |= {"validation_images_of_each_class": count}
+  found |= {"selected_by": given.select, "chosen_on": chosen}
 
   def write(rows: list[tables.Row], test: dict[str, Any] | None = None) -> None:
     best = tables.best_of(rows)
@@ -70,12 +76,16 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
     with failures.explain_write_errors(folder):
       atomic.write(folder / "sweep.csv", tables.csv_text(rows))
       atomic.write(folder / "sweep.json", json.dumps(content, indent=2) + "\n")
+      if best:
+        atomic.write(folder / "sweep.html", page.render(rows, found, test))
 
-  rows = running.run_all(settings, folder, load, write)
+  rows = running.run_all(
+    settings, folder, load, write, given.select, given.together or 0
+  )
   print(f"\n{tables.table(rows)}\n")
   best = _best(rows)
   print(f"Best by validation: {tables.line_of(best)}")
-  setting = settings[rows.index(best)]
+  setting = for_test[rows.index(best)]
   seeds = given.test_seeds or setting.config.seeds
   if given.test:
     results = running.run_on_test(setting, folder, seeds)
@@ -87,6 +97,19 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   words += [*setting.flags, f"--config.seeds={seeds}", "--config.data.validation=0"]
   print(f"  {shlex.join([*words, f'--workdir={folder / running.BEST}'])}")
   print(f"Tables: {folder / 'sweep.csv'}, {folder / 'sweep.json'}")
+  print(f"Page: {folder / 'sweep.html'}")
+
+
+def _require_first_task(settings: list[sweeping.Setting], select: str) -> None:
+  """Refuses to select by the first task where its end is not evaluated."""
+  for setting in settings if select == "first_task" else ():
+    config = setting.config
+    if config.stream.setting == "joint" or not config.eval.at_task_ends:
+      raise ConfigError(
+        "--select=first_task needs the accuracy at the end of the first task; set "
+        "config.eval.at_task_ends=True and config.stream.setting='boundary_aware' or "
+        "'boundary_free'."
+      )
 
 
 def _held_out(
@@ -174,6 +197,22 @@ def _parser() -> argparse.ArgumentParser:
   text = "one setting, 'config.KEY=V config.KEY=V', or a file with one in each line; "
   text += "with grids, each is run at every point of them"
   add("--list", metavar="SETTING|FILE", help=text, **several)
+  text = "the ends of a random key's values, for --random"
+  add("--range", metavar="config.KEY=LOW:HIGH", help=text, **several)
+  text = "random points of the ranges; more of them begin with the same ones"
+  add("--random", type=int, metavar="N", help=text)
+  text = (
+    "whose held-out images choose: those of the whole_stream at its end, or of the\n"
+  )
+  text += "first_task when that has ended"
+  ways = ("whole_stream", "first_task")
+  add("--select", choices=ways, default=ways[0], help=text)
+  text = "another experiment to choose the setting on, which --test then runs with\n"
+  text += "--config"
+  add("--choose-on", metavar="FILE[:variants]", help=text)
+  text = "settings that are trained at once, by one program, where they differ in\n"
+  text += "numbers that it need not know (all of them)"
+  add("--together", type=whole_number, metavar="N", help=text)
   text = "seeds of each setting, together in one run (the experiment's own)"
   add("--seeds", type=int, metavar="N", help=text)
   text = "training images of each class to hold out (a tenth of the smallest class)"

@@ -3,25 +3,31 @@
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from jax.errors import JaxRuntimeError
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from ebmjax import data, experiment
+from ebmjax import data, experiment, metrics
+from ebmjax.config import flat_keys
+from ebmjax.config.groups import keys_of
 from ebmjax.config.validation import resolve
 from ebmjax.data.held_out import smallest_class
 from ebmjax.errors import BusyError, DivergenceError, UserError, WorkdirError
+from ebmjax.runtime import distributed
+from ebmjax.runtime.checkpoints import newest_step
 from ebmjax.runtime.terminal import explain_out_errors
 from ebmjax.runtime.workdir import Workdir
 from ebmjax.tools.sweep.settings import Setting, describe
 from ebmjax.tools.sweep.tables import Row, best_of, line_of
 from ebmjax.types import Dataset
 
+Select = Literal["whole_stream", "first_task"]  # whose held-out images choose
 BEST = "best-test"  # the folder of the best setting's run on the test set
 
 
@@ -66,31 +72,67 @@ def run_all(
   folder: Path,
   load: Loader,
   write: Callable[[list[Row]], None],
+  select: Select = "whole_stream",
+  at_once: int = 0,
 ) -> list[Row]:
   """Runs all settings and returns a row for each; `write` gets the rows so far.
 
-  A setting that another process is running is tried again after the others: it may
+  Settings that differ in traced keys alone are trained together, `at_once` of them (0:
+  all). One that another process is running is tried again after the others: it may
   have finished by then.
   """
   rows: dict[int, Row] = {}
   total = sum(setting.config.seeds for setting in settings)
   with _quiet(), _bar(total) as bar:
-    for turn in range(2):
-      for position, setting in enumerate(settings):
-        if turn and rows[position]["status"] != "busy":
-          continue
-        bar.set_description(describe(setting.values))
-        rows[position] = _outcome(setting, folder, load)
-        if not turn:
-          bar.update(setting.config.seeds)
-        sofar = [rows[place] for place in sorted(rows)]
-        best = best_of(sofar)
-        bar.set_postfix_str(f"best {best['mean']:.2f}%" if best else "")
-        place = f"{position + 1} of {len(settings)}"
-        bar.write(f"{place}: {line_of(rows[position])}")
-        sys.stdout.flush()
-        write(sofar)
+
+    def note(position: int, row: Row) -> None:
+      rows[position] = row
+      sofar = [rows[place] for place in sorted(rows)]
+      best = best_of(sofar)
+      bar.set_postfix_str(f"best {best['mean']:.2f}%" if best else "")
+      bar.write(f"{position + 1} of {len(settings)}: {line_of(row)}")
+      sys.stdout.flush()
+      write(sofar)
+
+    for group in groups(settings, folder, at_once):
+      chosen = [settings[position] for position in group]
+      bar.set_description(describe(chosen[0].values))
+      found = _outcomes(chosen, folder, load, select)
+      for position, row in zip(group, found, strict=True):
+        bar.update(settings[position].config.seeds)
+        note(position, row)
+    for position in [
+      place for place in sorted(rows) if rows[place]["status"] == "busy"
+    ]:
+      note(position, _outcome(settings[position], folder, load, select))
   return [rows[position] for position in range(len(settings))]
+
+
+def groups(
+  settings: Sequence[Setting], folder: Path, at_once: int = 0
+) -> list[list[int]]:
+  """Returns the positions of settings that can be trained together.
+
+  They differ in traced keys alone, and have come equally far. What has finished is by
+  itself, and so is every setting where several processes share a run.
+  """
+  found: dict[str, list[int]] = {}
+  for position, setting in enumerate(settings):
+    workdir = folder / setting.name
+    alone = distributed.is_multiprocess() or (workdir / "results.json").exists()
+    keys = flat_keys(setting.config)
+    known = keys_of(keys)
+    shared = {key: value for key, value in keys.items() if not known[key].traced}
+    step = newest_step(workdir / "checkpoints")
+    parts = [shared, step, position if alone else None]
+    found.setdefault(json.dumps(parts, sort_keys=True, default=str), []).append(
+      position
+    )
+  return [
+    group[start : start + (at_once or len(group))]
+    for group in found.values()
+    for start in range(0, len(group), at_once or len(group))
+  ]
 
 
 def run_on_test(setting: Setting, folder: Path, seeds: int) -> dict[str, Any]:
@@ -108,28 +150,60 @@ def run_on_test(setting: Setting, folder: Path, seeds: int) -> dict[str, Any]:
     return experiment.run(config, workdir)
 
 
-def _outcome(setting: Setting, folder: Path, load: Loader) -> Row:
+def _outcomes(
+  group: Sequence[Setting], folder: Path, load: Loader, select: Select
+) -> list[Row]:
+  """Runs settings together and returns their rows."""
+  if len(group) > 1:
+    runs = [(setting.config, folder / setting.name) for setting in group]
+    try:
+      found = experiment.run_together(runs, load(group[0].config))
+    except (UserError, JaxRuntimeError):
+      pass  # one by one they tell which of them it is; or the memory holds one, not all
+    else:
+      pairs = zip(group, found, strict=True)
+      return [_row(setting, results, select) for setting, results in pairs]
+  return [_outcome(setting, folder, load, select) for setting in group]
+
+
+def _outcome(setting: Setting, folder: Path, load: Loader, select: Select) -> Row:
   """Runs a setting and returns its row, whether it has finished or not."""
-  row: Row = {"values": setting.values, "workdir": setting.name, "reason": None}
   try:
     dataset = load(setting.config)
     results = experiment.run(setting.config, folder / setting.name, dataset)
-  except BusyError as error:
-    return row | {"status": "busy", "reason": str(error)}
-  except DivergenceError as error:
-    return row | {"status": "diverged", "reason": str(error)}
-  except UserError as error:
-    reason = str(error).replace("--workdir", "--out")
+  except (UserError, JaxRuntimeError) as error:
+    return _row(setting, error, select)
+  return _row(setting, results, select)
+
+
+def _row(setting: Setting, found: Any, select: Select) -> Row:
+  """Returns the row of a setting's results, or of the error that it ended with."""
+  row: Row = {"values": setting.values, "workdir": setting.name, "reason": None}
+  if isinstance(found, BusyError):
+    return row | {"status": "busy", "reason": str(found)}
+  if isinstance(found, DivergenceError):
+    return row | {"status": "diverged", "reason": str(found)}
+  if isinstance(found, UserError):
+    reason = str(found).replace("--workdir", "--out")
     return row | {"status": "failed", "reason": reason}
-  except JaxRuntimeError as error:
-    return row | {"status": "failed", "reason": str(error).splitlines()[0]}
-  return row | {"status": "finished"} | summary(results)
+  if isinstance(found, JaxRuntimeError):
+    return row | {"status": "failed", "reason": str(found).splitlines()[0]}
+  return row | {"status": "finished"} | summary(found, select)
 
 
-def summary(results: dict[str, Any]) -> dict[str, Any]:
-  """Returns the score of a run: mean, sem, n, per_seed, seeds and seconds."""
-  return results["average_accuracy"] | {
-    "per_seed": results["per_seed"],
+def summary(
+  results: Mapping[str, Any], select: Select = "whole_stream"
+) -> dict[str, Any]:
+  """Returns the score of a run: mean, sem, n, per_seed, seeds and seconds.
+
+  It is the average accuracy at the end, or the first task's when that has ended.
+  """
+  score, each = results["average_accuracy"], results["per_seed"]
+  if select == "first_task":
+    each = [matrix[0][0] for matrix in results["accuracy_matrix"]]
+    score = metrics.mean_sem(np.array(each))._asdict()
+  return score | {
+    "per_seed": each,
     "seeds": results["seeds"],
     "seconds": results["facts"].get("wall_time"),
   }

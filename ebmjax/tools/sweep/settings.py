@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax.config import flat_keys, loading
@@ -31,20 +32,26 @@ class Setting(NamedTuple):
 
 
 def make(
-  chosen: str, grids: Sequence[str], lists: Sequence[str], rest: Sequence[str]
+  chosen: str,
+  grids: Sequence[str],
+  lists: Sequence[str],
+  rest: Sequence[str],
+  drawn: Sequence[Assignments] = (),
 ) -> list[Setting]:
   """Returns the settings, every one of them a valid configuration.
 
   Grids ("config.a=1,2") multiply each other and the list; a list has joint assignments
-  ("config.a=1 config.b=2") or names of files with one in a line. `rest` are changes of
-  keys common to all.
+  ("config.a=1 config.b=2") or names of files with one in a line, and so have the points
+  that were `drawn`. `rest` are changes of keys common to all.
   """
   axes = [[point for text in lists for point in _listed(text)]] if lists else []
+  axes += [list(drawn)] if drawn else []
   axes += [_grid(text) for text in grids]
   if not axes:
     raise ConfigError(
-      "there is nothing to sweep; give --grid config.KEY=VALUE,VALUE or --list "
-      '"config.KEY=VALUE config.KEY=VALUE".'
+      "there is nothing to sweep; give --grid config.KEY=VALUE,VALUE, --list "
+      '"config.KEY=VALUE config.KEY=VALUE", or --random=N and --range '
+      "config.KEY=LOW:HIGH."
     )
   keys = _distinct_keys(axes)
   common = ["sweep", f"--config={chosen}", *rest]
@@ -58,6 +65,52 @@ def make(
     settings.append(Setting(_folder_name(values), flags, values, config))
   _check(settings)
   return settings
+
+
+def draw(ranges: Sequence[str], number: int) -> list[Assignments]:
+  """Returns random joint assignments of the ranges "config.a=LOW:HIGH".
+
+  A key's numbers are uniform, their logarithms where LOW is above 0. They have three
+  digits, and more of them begin with the same ones.
+  """
+  bounds = dict(_bounds(text) for text in ranges)
+  if number < 1 or not bounds or len(bounds) < len(ranges):
+    raise ConfigError(
+      f"--random={number} draws from each --range once; give 1 or more, and a range "
+      "for every key, such as --range config.method.strength=1:1e6."
+    )
+  random = np.random.default_rng(0)
+  points = []
+  for _ in range(number):
+    share = random.random(len(bounds))
+    points.append(
+      {
+        key: f"{_between(low, high, at):.3g}"
+        for (key, (low, high)), at in zip(bounds.items(), share, strict=True)
+      }
+    )
+  return points
+
+
+def _between(low: float, high: float, share: float) -> float:
+  if low > 0:
+    return float(low * (high / low) ** share)
+  return float(low + (high - low) * share)
+
+
+def _bounds(text: str) -> tuple[str, tuple[float, float]]:
+  """Returns the key and the ends of "config.a=LOW:HIGH"."""
+  key, ends = _assignment(text, "--range")
+  try:
+    low, high = map(float, ends.split(":"))
+    if not 0 <= low < high < float("inf"):
+      raise ValueError
+  except ValueError:
+    raise ConfigError(
+      f"--range {text} is not of the form config.KEY=LOW:HIGH; give two numbers, such "
+      "as config.method.strength=1:1e6."
+    ) from None
+  return key, (low, high)
 
 
 def with_key(settings: Iterable[Setting], key: str, value: Any) -> list[Setting]:
