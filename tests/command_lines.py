@@ -362,6 +362,14 @@ FAULTS = {
     [SMOKE, "--flagfile=/no/such/file"],
     ["/no/such/file", "see --help."],
   ),
+  "a key without its prefix": (
+    [SMOKE, "--seeds=3"],
+    ["'seeds'; did you mean --config.seeds? Else see --help."],
+  ),
+  "a group without its prefix": (
+    [SMOKE, "--method=ewc"],
+    ["did you mean --config.method.name? Else see --help."],
+  ),
   "unknown flag": ([SMOKE, "--workdri=x"], ["workdri", "see --help."]),
   "stray argument": ([SMOKE, "seeds=3"], ["the argument 'seeds=3' is not a flag"]),
   "no experiment": ([], ["no experiment is named", "--config=configs/permmnist.py"]),

@@ -4,12 +4,13 @@ Exit codes: 0, 1 (a fault, explained in a sentence), 2 (usage: an unknown verb o
 flag), 75 (another process is running there) and 130 (interrupted).
 """
 
-import _thread
 import argparse
 import contextlib
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -98,7 +99,7 @@ def ignore_broken_pipe(work: Callable[[], int]) -> int:
 
   `head` does so, and a pager that is quit: that is not an error.
   """
-  sys.unraisablehook = _interrupt_again
+  hook, sys.unraisablehook = sys.unraisablehook, _interrupt_again
   if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be no UTF-8
     sys.stdout.reconfigure(errors="backslashreplace")
   try:
@@ -108,12 +109,17 @@ def ignore_broken_pipe(work: Callable[[], int]) -> int:
     # What is still buffered is discarded: it cannot go to the pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141  # what a shell calls the end by a closed pipe
+  finally:
+    sys.unraisablehook = hook
   return code
 
 
 def _interrupt_again(unraisable: Any) -> None:
   """Repeats an interrupt that came while Python was in a finaliser, which drops it."""
   if issubclass(unraisable.exc_type, KeyboardInterrupt):
-    _thread.interrupt_main()
+    # Later, because the interrupt would be dropped here, too.
+    again = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    again.daemon = True
+    again.start()
   else:
     sys.__unraisablehook__(unraisable)
