@@ -362,6 +362,10 @@ FAULTS = {
     [SMOKE, "--flagfile=/no/such/file"],
     ["/no/such/file", "see --help."],
   ),
+  "pixels of data whose range nobody knows": (
+    [f"--config={ROOT / 'configs' / 'embeddings.py'}:generative"],
+    ["config.method.likelihood='bernoulli' is for pixels", "use 'gaussian'."],
+  ),
   "a key without its prefix": (
     [SMOKE, "--seeds=3"],
     ["'seeds'; did you mean --config.seeds? Else see --help."],
