@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ebmjax.errors import UsageError, UserError
+from ebmjax.runtime import distributed
+
+_again: list[threading.Timer] = []  # interrupts to repeat
 
 
 class Parser(argparse.ArgumentParser):
@@ -94,6 +97,30 @@ def run_each(name: str, wanted: Iterable[str], work: Callable[[str], None]) -> i
   return code
 
 
+@contextlib.contextmanager
+def leave_on_interrupt(sentence: str) -> Iterator[None]:
+  """Lets an interrupt end the process there and then, while it can lose nothing.
+
+  Imports may drop an exception, or abort on it. One process of several tells the
+  others, and a thread cannot be interrupted.
+  """
+
+  def leave(*_: object) -> None:
+    if distributed.is_multiprocess():
+      raise KeyboardInterrupt
+    os.write(2, f"{sentence}\n".encode())
+    os._exit(130)
+
+  if threading.current_thread() is not threading.main_thread():
+    yield
+    return
+  before = signal.signal(signal.SIGINT, leave)
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGINT, before)
+
+
 def ignore_broken_pipe(work: Callable[[], int]) -> int:
   """Runs `work`, whose reader may close the pipe, and returns its exit code.
 
@@ -111,6 +138,8 @@ def ignore_broken_pipe(work: Callable[[], int]) -> int:
     return 141  # what a shell calls the end by a closed pipe
   finally:
     sys.unraisablehook = hook
+    while _again:
+      _again.pop().cancel()
   return code
 
 
@@ -118,8 +147,8 @@ def _interrupt_again(unraisable: Any) -> None:
   """Repeats an interrupt that came while Python was in a finaliser, which drops it."""
   if issubclass(unraisable.exc_type, KeyboardInterrupt):
     # Later, because the interrupt would be dropped here, too.
-    again = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    again.daemon = True
-    again.start()
+    _again.append(threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)))
+    _again[-1].daemon = True
+    _again[-1].start()
   else:
     sys.__unraisablehook__(unraisable)
