@@ -101,6 +101,23 @@ def test_an_interrupt_within_a_finaliser_arrives(capsys):
   assert capsys.readouterr().err.startswith("ebmjax: interrupted; ")
 
 
+def test_an_interrupt_while_a_program_starts_ends_it_at_once():
+  """Even in a finaliser, as imports run them."""
+  code = (
+    "import os, signal, time\n"
+    "from ebmjax.runtime.terminal import leave_on_interrupt\n"
+    "class Late:\n"
+    "  def __del__(self): os.kill(os.getpid(), signal.SIGINT); time.sleep(1)\n"
+    "with leave_on_interrupt('ebmjax: interrupted.'):\n"
+    "  Late()\n"
+    "  time.sleep(10)\n"
+  )
+  child = [sys.executable, "-c", code]
+  environment = os.environ | {"PYTHONPATH": python_path()}
+  done = subprocess.run(child, env=environment, capture_output=True, text=True)
+  assert (done.returncode, done.stderr) == (130, "ebmjax: interrupted.\n")
+
+
 def test_figures_need_no_backend():
   code = (
     "from ebmjax.report import plotting\n"
