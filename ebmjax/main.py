@@ -19,33 +19,38 @@ import sys
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.runtime import distributed
 from ebmjax.runtime.console import show_messages
-from ebmjax.runtime.terminal import ignore_broken_pipe
+from ebmjax.runtime.terminal import ignore_broken_pipe, leave_on_interrupt
+
+_INTERRUPTED = "interrupted; the same command continues from the last checkpoint."
 
 
 def main(arguments: list[str]) -> int:
   """Runs the experiment that the command line names and returns the exit code."""
-  # Later imports: a mistyped key should not wait for JAX.
-  from ebmjax.config import loading
-
   show_messages()
   argv = ["ebmjax", *arguments]  # as absl reads it
   try:
-    if {"--help", "-help", "-h"} & set(argv):
-      print(loading.help_text(__doc__ or "", argv))
-      return 0
-    distributed.start(loading.distributed(argv))
-    config, workdir = loading.parse(argv)
-    require_device()
-    from ebmjax import experiment, report
+    with leave_on_interrupt(f"ebmjax: {_INTERRUPTED}"):
+      # Later imports: a mistyped key should not wait for JAX.
+      from ebmjax.config import loading
+
+      if {"--help", "-help", "-h"} & set(argv):
+        print(loading.help_text(__doc__ or "", argv))
+        return 0
+      distributed.start(loading.distributed(argv))
+      config, workdir = loading.parse(argv)
+      require_device()
+      from ebmjax import experiment, report
 
     results = experiment.run(config, workdir, command=loading.command(argv))
   except UserError as error:
     return distributed.fail(f"ebmjax: {error}", error.exit_code)
   except KeyboardInterrupt:
-    sentence = "interrupted; the same command continues from the last checkpoint."
-    return distributed.fail(f"ebmjax: {sentence}", 130)
+    return distributed.fail(f"ebmjax: {_INTERRUPTED}", 130)
   except Exception as error:
     if not distributed.is_multiprocess():
+      from ebmjax.runtime import environment
+
+      environment.doubt_cache(error)
       raise
     return distributed.fail(distributed.describe_fault(error), 1)
   distributed.end()

@@ -85,6 +85,10 @@ def main() -> None:
   parser.add_argument("mosaics", type=Path, help="the folder of the mosaics")
   parser.add_argument("folder", type=Path, help="where to write cifar100.npz")
   arguments = parser.parse_args()
+  if arguments.folder.suffix == ".npz":
+    raise SystemExit(
+      f"{arguments.folder} is to be a folder: leave the file's name out."
+    )
   try:
     print(f"wrote {convert(arguments.mosaics, arguments.folder)}")
   except (MosaicError, OSError) as error:

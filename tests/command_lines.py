@@ -362,6 +362,18 @@ FAULTS = {
     [SMOKE, "--flagfile=/no/such/file"],
     ["/no/such/file", "see --help."],
   ),
+  "pixels of data whose range nobody knows": (
+    [f"--config={ROOT / 'configs' / 'embeddings.py'}:generative"],
+    ["config.method.likelihood='bernoulli' is for pixels", "use 'gaussian'."],
+  ),
+  "a key without its prefix": (
+    [SMOKE, "--seeds=3"],
+    ["'seeds'; did you mean --config.seeds? Else see --help."],
+  ),
+  "a group without its prefix": (
+    [SMOKE, "--method=ewc"],
+    ["did you mean --config.method.name? Else see --help."],
+  ),
   "unknown flag": ([SMOKE, "--workdri=x"], ["workdri", "see --help."]),
   "stray argument": ([SMOKE, "seeds=3"], ["the argument 'seeds=3' is not a flag"]),
   "no experiment": ([], ["no experiment is named", "--config=configs/permmnist.py"]),

@@ -4,6 +4,7 @@ import logging
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -63,3 +64,14 @@ def test_settings_that_no_run_can_have_are_refused(name, value, monkeypatch):
   monkeypatch.setattr(environment, "jax", stand_in)
   with pytest.raises(ConfigError, match=f"{name.upper()} is {value}.*unset it"):
     environment.require_usual()
+
+
+def test_an_error_within_jax_names_the_cache(monkeypatch):
+  values = environment.jax.config.values | {"jax_compilation_cache_dir": "/some/where"}
+  monkeypatch.setattr(
+    environment, "jax", SimpleNamespace(config=SimpleNamespace(values=values))
+  )
+  with pytest.raises(TypeError) as caught:
+    jax.numpy.zeros("odd")
+  environment.doubt_cache(caught.value)
+  assert "in /some/where were copied or exchanged, delete" in caught.value.__notes__[0]

@@ -4,9 +4,11 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
+from ebmjax.config.loading import python_path
 from ebmjax.paper import reproduce as reproduce
 from ebmjax.runtime.terminal import path_arg, positive_number, run_cli, whole_number
 from ebmjax.tools import processes, report
@@ -78,3 +80,51 @@ def test_a_reader_that_leaves_is_no_fault(module):
       [sys.executable, "-m", *module], stdout=closed, stderr=subprocess.PIPE, cwd=ROOT
     )
   assert (done.returncode, done.stderr) == (141, b"")
+
+
+class Finalised:
+  """Drops an interrupt, as Python does in every finaliser."""
+
+  def __del__(self) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_within_a_finaliser_arrives(capsys):
+  def work() -> int:
+    Finalised()
+    time.sleep(10)
+    return 0
+
+  begin = time.monotonic()
+  assert run_cli("ebmjax", work) == 130
+  assert time.monotonic() - begin < 2
+  assert capsys.readouterr().err.startswith("ebmjax: interrupted; ")
+
+
+def test_an_interrupt_while_a_program_starts_ends_it_at_once():
+  """Even in a finaliser, as imports run them."""
+  code = (
+    "import os, signal, time\n"
+    "from ebmjax.runtime.terminal import leave_on_interrupt\n"
+    "class Late:\n"
+    "  def __del__(self): os.kill(os.getpid(), signal.SIGINT); time.sleep(1)\n"
+    "with leave_on_interrupt('ebmjax: interrupted.'):\n"
+    "  Late()\n"
+    "  time.sleep(10)\n"
+  )
+  child = [sys.executable, "-c", code]
+  environment = os.environ | {"PYTHONPATH": python_path()}
+  done = subprocess.run(child, env=environment, capture_output=True, text=True)
+  assert (done.returncode, done.stderr) == (130, "ebmjax: interrupted.\n")
+
+
+def test_figures_need_no_backend():
+  code = (
+    "from ebmjax.report import plotting\n"
+    "with plotting.style():\n"
+    "  assert plotting.png(plotting.new_figure(2, 2)[0]).startswith(b'\\x89PNG')"
+  )
+  environment = os.environ | {"MPLBACKEND": "bogus", "PYTHONPATH": python_path()}
+  child = [sys.executable, "-W", "error", "-c", code]
+  done = subprocess.run(child, env=environment, capture_output=True, text=True)
+  assert (done.returncode, done.stderr) == (0, "")

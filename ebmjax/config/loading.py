@@ -159,7 +159,7 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
     rest = values(argv)
   except flags.UnrecognizedFlagError as error:
     said = " ".join(str(error).split()).rstrip(".")
-    raise UsageError(f"{said}; see --help.") from error
+    raise UsageError(f"{said}; {_meant(error.flagname, config)}see --help.") from error
   except (flags.Error, TypeError, ValueError) as error:
     said = " ".join(str(error).split()).rstrip(".")
     raise ConfigError(f"{_wrong_value(said, config) or said}; see --help.") from error
@@ -225,6 +225,16 @@ def _without(name: str, argv: list[str]) -> list[str]:
 
 def _overrides(argv: list[str]) -> list[str]:
   return [match[1] for match in map(_OVERRIDE.match, argv) if match]
+
+
+def _meant(flag: str, config: ConfigDict) -> str:
+  """Returns which key a flag without --config may mean, as part of a sentence."""
+  names = [
+    name
+    for name in flat_keys(config)
+    if flag in (name, name.rpartition(".")[2]) or name == f"{flag}.name"
+  ]
+  return f"did you mean --config.{names[0]}? Else " if names else ""
 
 
 def _wrong_value(said: str, config: ConfigDict) -> str:

@@ -213,6 +213,8 @@ def _ask(
         put(chunk)
     put(b"")
   except Exception as error:  # whatever it is, the server cannot be used
+    if begin and getattr(error, "code", None) == 416:  # it has no such byte
+      return _ask(url, 0, found, left)
     put(_failure(error))
 
 
@@ -220,7 +222,7 @@ def _failure(error: Exception) -> _FailedTry:
   """Returns what an error of a request means."""
   if isinstance(error, urllib.error.HTTPError):
     error.close()
-    passing = error.code >= 500 or error.code in (408, 416, 429)
+    passing = error.code >= 500 or error.code in (408, 429)
     return _FailedTry(f"HTTP {error.code} {error.reason}", final=not passing)
   reason = str(getattr(error, "reason", error)) or type(error).__name__
   return _FailedTry(reason, final=isinstance(error, urllib.error.URLError))

@@ -20,6 +20,11 @@ _REMEDY = "delete it and download it again"
 
 def expand(folder: str) -> Path:
   """Returns a folder as the user has written it, with ~ as the home."""
+  if "://" in folder:
+    raise DataError(
+      f"{folder} is no folder of this machine: mount the bucket, and set "
+      "config.data.dir to the folder that it is mounted in."
+    )
   try:
     return Path(folder).expanduser()
   except RuntimeError as error:  # the home of a user that there is not

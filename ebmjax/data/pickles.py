@@ -45,7 +45,7 @@ def load_dict(content: bytes, name: str) -> dict[str, Any]:
 
 def _require_small_memo(content: bytes) -> None:
   """Refuses numbers of the memo that make Python reserve gigabytes for it."""
-  with suppress(ValueError):  # what is no pickle is told when it is loaded
+  with suppress(ValueError):  # what is no pickle is refused when it is loaded
     for opcode, number, _ in pickletools.genops(content):
       if opcode.name in ("PUT", "LONG_BINPUT") and int(number or 0) > len(content):
         raise pickle.UnpicklingError("it numbers more than it holds")

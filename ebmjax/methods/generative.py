@@ -179,6 +179,7 @@ def _constraints(config: Any) -> list[Rule]:
   network, info = config.network, data.find(config.data.name)
   mean, std = config.data.mean or info.mean, config.data.std or info.std
   plain = network.name == "raw" and network.backbone == "none"
+  plain = plain and None not in (mean, std)  # one's own data have their own
   pixels = plain and not any(mean) and all(each == 1 for each in std)
   return [
     *plain_feature_rules(config),

@@ -4,6 +4,7 @@ import logging
 import os
 import platform
 import subprocess
+import traceback
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -29,6 +30,20 @@ def use_compilation_cache() -> None:
   least = "jax_persistent_cache_min_compile_time_secs"
   if least.upper() not in os.environ:  # JAX has read it
     jax.config.update(least, 0.2)
+
+
+def doubt_cache(error: Exception) -> None:
+  """Adds to an error within JAX that exchanged programs of the cache may be its cause.
+
+  JAX runs what a file of the cache holds, whatever it was compiled from.
+  """
+  frames = traceback.extract_tb(error.__traceback__)
+  place = jax.config.values["jax_compilation_cache_dir"]
+  if frames and f"{os.sep}jax{os.sep}" in frames[-1].filename and place:
+    error.add_note(
+      f"If files of compiled programs in {place} were copied or exchanged, delete that "
+      "folder and run again."
+    )
 
 
 def require_usual() -> None:

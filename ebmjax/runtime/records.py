@@ -119,6 +119,8 @@ def scalar(line: str) -> dict[str, Any] | None:
     return None
   if not json_files.fits(point, {"step": int, "seed": int}):
     return None
+  if not point.keys() <= {"step", "seed", "loss", _CHECK}:
+    return None
   number = isinstance(point.get("loss"), int | float | None)
   if point.get(_CHECK, _check(point)) != _check(point) or not number:
     return None

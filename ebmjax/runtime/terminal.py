@@ -4,17 +4,21 @@ Exit codes: 0, 1 (a fault, explained in a sentence), 2 (usage: an unknown verb o
 flag), 75 (another process is running there) and 130 (interrupted).
 """
 
-import _thread
 import argparse
 import contextlib
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ebmjax.errors import UsageError, UserError
+from ebmjax.runtime import distributed
+
+_again: list[threading.Timer] = []  # interrupts to repeat
 
 
 class Parser(argparse.ArgumentParser):
@@ -93,12 +97,36 @@ def run_each(name: str, wanted: Iterable[str], work: Callable[[str], None]) -> i
   return code
 
 
+@contextlib.contextmanager
+def leave_on_interrupt(sentence: str) -> Iterator[None]:
+  """Lets an interrupt end the process there and then, while it can lose nothing.
+
+  Imports may drop an exception, or abort on it. One process of several tells the
+  others, and a thread cannot be interrupted.
+  """
+
+  def leave(*_: object) -> None:
+    if distributed.is_multiprocess():
+      raise KeyboardInterrupt
+    os.write(2, f"{sentence}\n".encode())
+    os._exit(130)
+
+  if threading.current_thread() is not threading.main_thread():
+    yield
+    return
+  before = signal.signal(signal.SIGINT, leave)
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGINT, before)
+
+
 def ignore_broken_pipe(work: Callable[[], int]) -> int:
   """Runs `work`, whose reader may close the pipe, and returns its exit code.
 
   `head` does so, and a pager that is quit: that is not an error.
   """
-  sys.unraisablehook = _interrupt_again
+  hook, sys.unraisablehook = sys.unraisablehook, _interrupt_again
   if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be no UTF-8
     sys.stdout.reconfigure(errors="backslashreplace")
   try:
@@ -108,12 +136,19 @@ def ignore_broken_pipe(work: Callable[[], int]) -> int:
     # What is still buffered is discarded: it cannot go to the pipe.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141  # what a shell calls the end by a closed pipe
+  finally:
+    sys.unraisablehook = hook
+    while _again:
+      _again.pop().cancel()
   return code
 
 
 def _interrupt_again(unraisable: Any) -> None:
   """Repeats an interrupt that came while Python was in a finaliser, which drops it."""
   if issubclass(unraisable.exc_type, KeyboardInterrupt):
-    _thread.interrupt_main()
+    # Later, because the interrupt would be dropped here, too.
+    _again.append(threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)))
+    _again[-1].daemon = True
+    _again[-1].start()
   else:
     sys.__unraisablehook__(unraisable)

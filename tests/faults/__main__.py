@@ -9,6 +9,7 @@ import importlib
 import logging
 import math
 import os
+import random
 import sys
 import tempfile
 import time
@@ -41,7 +42,9 @@ def main() -> int:
   parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="(default: all)")
   parser.add_argument("--minutes", type=float, default=25.0, help="the bound of all")
   parser.add_argument("--share", type=float, default=1.0, help="of the tries")
+  parser.add_argument("--seed", type=int, default=0, help="of what is random")
   given = parser.parse_args()
+  random.seed(given.seed)
   end = time.monotonic() + 60 * given.minutes
   os.environ |= QUICK
   logging.getLogger("ebmjax").setLevel(logging.CRITICAL)

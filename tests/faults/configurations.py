@@ -17,7 +17,7 @@ _MORE = ("(0.1,)", "None", "x:y", "os:path", "\x1b[31m", "ebm", "10", "100000000
 
 def attack(tally: Tally, _: Path) -> None:
   """Parses and resolves command lines with one to four overrides each."""
-  rng = random.Random(0)
+  rng = random.Random(random.getrandbits(32))
   files = sorted(str(path) for path in (ROOT / "configs").glob("*.py"))
   for _number in tally.tries():
     argv = _random_arguments(rng, rng.choice(files))

@@ -72,7 +72,7 @@ class Runs:
 
 def attack(stored: Tally, checkpoints: Tally, files: Tally, base: Path) -> None:
   """Damages one file at a time, of the run's records, its checkpoints and its data."""
-  runs, rng = Runs(base), random.Random(0)
+  runs, rng = Runs(base), random.Random(random.getrandbits(32))
   names = runs.files()
   for tally, act, wanted in (
     (stored, runs.reads_back, [p for p in names if p.parts[0] != "checkpoints"]),

@@ -39,7 +39,11 @@ def attack(tally: Tally, base: Path) -> None:
   """Kills each run up to eight times, and compares what it leaves at its end."""
   context = multiprocessing.get_context("forkserver")
   context.set_forkserver_preload(["ebmjax.experiment", "ebmjax.report.plotting"])
-  folder, rng, wanted = write_idx(base / "data"), random.Random(0), {}
+  folder, rng, wanted = (
+    write_idx(base / "data"),
+    random.Random(random.getrandbits(32)),
+    {},
+  )
   kills = 0
   for number in tally.tries():
     variants = _METHODS[number // 8 % len(_METHODS)]
