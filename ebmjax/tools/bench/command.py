@@ -28,6 +28,7 @@ from ebmjax.tools.bench import (
   figure,
   inference,
   peer,
+  roofline,
   runs,
   seeds,
   share,
@@ -46,6 +47,7 @@ SECTIONS: dict[str, Any] = {
   "seeds": seeds,
   "evaluation": evaluation,
   "share": share,
+  "roofline": roofline,
   "runs": runs,
   "curves": curves,
 }
