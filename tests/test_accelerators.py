@@ -99,6 +99,25 @@ def test_no_step_asks_the_host(case):
     assert HOST.findall(program.text) == [], name
 
 
+# Rows of images, gathered: of a batch or a block, [..., 784] or [..., 32, 32, 3].
+IN_FLOAT = re.compile(r"stablehlo\.gather.*-> tensor<[\dx]*x(784|1024|32x32x3)xf32>")
+
+
+def test_images_are_gathered_as_bytes(case):
+  """Normalised images would be four times the bytes to look up."""
+  if "fixed" in case.chosen or "capacity" in case.chosen:
+    pytest.skip("a frozen trunk's features, or images made of numbers")
+  for name, program in case.programs.items():
+    assert IN_FLOAT.findall(program.text) == [], name
+    if name[0] != "consolidate":  # which may look at no image
+      assert re.search(r"stablehlo\.gather.*xui8>", program.text), name
+
+
+def test_a_gather_of_floats_is_found():
+  x, rows = jnp.zeros((9, 784)), jnp.zeros(4, jnp.int32)
+  assert IN_FLOAT.search(jax.jit(lambda x, rows: x[rows]).lower(x, rows).as_text())
+
+
 def test_no_number_is_of_double_precision(case):
   for name, program in case.programs.items():
     assert "f64" not in program.text, name

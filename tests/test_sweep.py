@@ -17,8 +17,8 @@ from ebmjax.config.validation import resolve
 from ebmjax.errors import UserError
 from ebmjax.report import plots
 from ebmjax.tools.sweep import __main__ as sweep
+from ebmjax.tools.sweep import running, tables
 from ebmjax.tools.sweep import settings as sweeping
-from ebmjax.tools.sweep import tables
 from tests.helpers import SPLIT, overrides, read_results, write_idx
 
 RATE, STRENGTH = "optimiser.learning_rate", "method.strength"
@@ -116,6 +116,17 @@ def test_a_list_is_joint_and_multiplies_with_grids(tmp_path: Path):
   assert [each[3] for each in values] == [True, False] * 3
 
 
+def test_random_points_lie_in_their_ranges_and_begin_alike():
+  ranges = [f"config.{STRENGTH}=1:1e6", "config.data.images=0:50"]
+  points = sweeping.draw(ranges, 40)
+  assert sweeping.draw(ranges, 7) == points[:7]
+  strengths = [float(point[STRENGTH]) for point in points]
+  assert 1 <= min(strengths) < 100 and 1e4 < max(strengths) <= 1e6
+  assert all(0 <= float(point["data.images"]) <= 50 for point in points)
+  made = sweeping.make(CHOSEN, [], [], [], sweeping.draw(ranges[:1], 2))
+  assert len(made) == 2
+
+
 def test_values_are_typed_as_on_the_command_line():
   (number,) = make("config.network.hidden=12")
   assert number.config.network.hidden == 12
@@ -136,6 +147,7 @@ def test_names_of_folders_are_safe_and_distinct():
   ]
 
 
+NO_TASK_ENDS = "--config.eval.at_task_ends=False"
 FAULTS: dict[str, tuple[list[str], str]] = {
   "nothing to sweep": ([], "there is nothing to sweep; give --grid"),
   "unknown key": (["--grid", "config.method.strenght=1"], "method.strength?"),
@@ -169,6 +181,15 @@ FAULTS: dict[str, tuple[list[str], str]] = {
   "validation by its key": (
     ["--grid", f"config.{STRENGTH}=1", "--config.data.validation=3"],
     "use --validation.",
+  ),
+  "a range without an end": (
+    ["--random=3", "--range", f"config.{STRENGTH}=1"],
+    "not of the form config.KEY=LOW:HIGH",
+  ),
+  "nothing to draw from": (["--random=3"], "draws from each --range once"),
+  "no end of the first task": (
+    [f"--grid=config.{STRENGTH}=1", "--select=first_task", NO_TASK_ENDS],
+    "set config.eval.at_task_ends=True",
   ),
   "chosen on test": (
     ["--grid", f"config.{STRENGTH}=1", "--validation=0"],
@@ -222,7 +243,19 @@ def test_help_names_every_flag(capsys):
     sweep.main(["--help"])
   assert caught.value.code == 0
   out = capsys.readouterr().out
-  for flag in ("config", "grid", "list", "seeds", "validation", "out", "test"):
+  for flag in (
+    "config",
+    "grid",
+    "list",
+    "range",
+    "random",
+    "select",
+    "choose-on",
+    "seeds",
+    "validation",
+    "out",
+    "test",
+  ):
     assert f"--{flag}" in out
   assert "--grid config.method.strength=1e2,1e4,1e6" in out
 
@@ -293,6 +326,43 @@ def test_the_scores_are_those_of_validation_images(done: Done):
     str(setting["mean"]) for setting in read_sweep(done.folder)["settings"][:2]
   ]
   assert rows[2]["mean"] == "" and rows[2]["status"] == "diverged"
+
+
+def test_settings_that_differ_in_numbers_share_a_program(done: Done, tmp_path: Path):
+  """Those of the sweep were trained together; in a new folder they would be again."""
+  numbers = make(f"config.{STRENGTH}=1,2", f"config.{RATE}=1e-3,1e-2")
+  assert running.groups(numbers, tmp_path) == [[0, 1, 2, 3]]
+  assert running.groups(numbers, tmp_path, at_once=3) == [[0, 1, 2], [3]]
+  sizes = make(f"config.{STRENGTH}=1,2", "config.network.hidden=4,5")
+  assert running.groups(sizes, tmp_path) == [[0, 2], [1, 3]]
+  poor, good = make(lists=(POOR, GOOD))
+  assert running.groups([poor, good], done.folder) == [[0], [1]]  # finished
+
+
+def test_the_page_has_a_table_and_pictures(done: Done):
+  page = (done.folder / "sweep.html").read_text()
+  assert "learning_rate=0.01, strength=1" in page
+  assert page.count("<svg") == 3  # over each key, and over both
+  assert "diverged" in page
+
+
+def test_the_first_task_or_another_experiment_may_choose(done: Done):
+  """Nothing is trained again: all is in the results."""
+  before = files_of(done.folder / "strength=1,learning_rate=0.01")
+  other = f"{SPLIT}:smoke,sbc,ewc,contrastive"
+  arguments = [f"--config={other}", f"--choose-on={CHOSEN}", *done.arguments[1:]]
+  code, out = run(arguments, POOR, GOOD, more=("--select=first_task",))
+  assert code == 0
+  assert files_of(done.folder / "strength=1,learning_rate=0.01") == before
+  found = read_sweep(done.folder)
+  assert (found["selected_by"], found["chosen_on"]) == ("first_task", CHOSEN)
+  for setting in found["settings"]:
+    results = read_results(done.folder / setting["workdir"])
+    each = [matrix[0][0] for matrix in results["accuracy_matrix"]]
+    assert setting["per_seed"] == each
+    assert setting["mean"] == pytest.approx(sum(each) / len(each))
+  (line,) = [line for line in out.splitlines() if "ebmjax.main" in line]
+  assert f"--config={other}" in shlex.split(line)
 
 
 def files_of(folder: Path) -> dict[Path, int]:

@@ -29,6 +29,7 @@ from ebmjax.tools.bench import (
   figure,
   inference,
   peer,
+  roofline,
   runs,
   seeds,
   share,
@@ -48,6 +49,7 @@ SECTIONS: dict[str, Any] = {
   "evaluation": evaluation,
   "estimator": estimator,
   "share": share,
+  "roofline": roofline,
   "runs": runs,
   "curves": curves,
 }

@@ -4,13 +4,22 @@ Training images are held out for it: a setting chosen on the test images would s
 better there than it is. Every setting is a run in a folder of its own under DIR. What
 has finished is only read and what was interrupted continues, so the same command can be
 given again, or with more values. DIR/sweep.csv and DIR/sweep.json have the table of the
-command's settings, written again after each of them.
+command's settings, DIR/sweep.html also pictures; they are written as settings end.
+
+Settings that differ only in numbers such as a strength or a learning rate are trained
+together: one program, compiled once, in turn on a CPU and side by side on accelerators.
+On a CPU each has the bits of the same run alone.
 
   ebmjax sweep --config=configs/splitmnist.py:contrastive,ewc,sbc \\
     --grid config.method.strength=1e2,1e4,1e6 \\
     --grid config.optimiser.learning_rate=1e-4,1e-3 --seeds=3 --test
 
 runs six settings of three seeds each, then the best of them on the test images.
+
+  --random=20 --range config.method.strength=1:1e8
+
+draws 20 settings instead. By default the held-out images of the whole stream choose;
+--select=first_task and --choose-on=FILE are for those who must not see it beforehand.
 """
 
 import argparse
