@@ -62,7 +62,8 @@ def _refuse(verb: str) -> int:
 
 
 def cli() -> None:
-  """Runs the `ebmjax` command."""
+  """Runs the `ebmjax` command; it finds components in the current folder."""
+  sys.path.append("")  # as `python -m ebmjax` does
   sys.exit(ignore_broken_pipe(lambda: main(sys.argv[1:])))
 
 

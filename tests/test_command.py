@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from ebmjax.__main__ import VERBS, main
+from ebmjax.__main__ import VERBS, cli, main
 from ebmjax.errors import BusyError, UsageError, UserError
 from ebmjax.tools import export
 from tests.helpers import ROOT, SPLIT
@@ -79,6 +79,18 @@ def test_an_unknown_flag_is_a_fault_of_usage(verb, capsys):
 
 def test_exit_codes_tell_faults_apart():
   assert (UserError.exit_code, UsageError.exit_code, BusyError.exit_code) == (1, 2, 75)
+
+
+def test_the_script_finds_modules_of_the_current_folder(monkeypatch, tmp_path, capsys):
+  (tmp_path / "lying_here.py").write_text("SPEC = 1\n")
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+  flags = ["run", f"--config={SPLIT}", "--config.method.name=lying_here:SPEC", "--help"]
+  monkeypatch.setattr(sys, "argv", ["ebmjax", *flags])
+  with pytest.raises(SystemExit) as caught:
+    cli()
+  assert caught.value.code == 1
+  assert "cannot be imported" not in capsys.readouterr().err
 
 
 def test_export_has_help(capsys):
