@@ -1,6 +1,7 @@
 """What holds for every test: quick compilation, no cache, strict broadcasting."""
 
 import os
+import signal
 from pathlib import Path
 
 import jax
@@ -17,6 +18,9 @@ os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 jax.config.update("jax_disable_most_optimizations", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_enable_compilation_cache", False)  # nothing goes to one's home
+
+# A shell that starts a job in the background has it ignore interrupts, which tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Every compiled program holds mappings of memory, of which Linux allows a process
 # 65,530; the compiler crashes on the next. Far below, for one file adds up to 35,000.

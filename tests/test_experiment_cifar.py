@@ -176,7 +176,6 @@ def test_what_cannot_be_exported_is_told(arguments, code, sentence, tmp_path, ca
 @pytest.mark.parametrize(
   ("chosen", "changes", "sentence"),
   [
-    (CIFAR100, {}, "weights must then be given as config.network.pretrained"),
     (CIFAR10, {"stream__name": "permuted"}, "'permuted' permutes rows of pixels"),
     (
       CIFAR10,

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from ebmjax.config.identity import differences, identity
 from ebmjax.paper import commands, store
-from ebmjax.paper.cells import all_cells
+from ebmjax.paper.cells import every_cell
 from tests.entries import CELLS, EBM, changed, entry, row_of
 
 
 def test_the_stored_results_are_of_full_data_and_name_their_cells():
   entries = store.read()
-  owners = store.owners_of(all_cells())
+  owners = store.owners_of(every_cell())
   assert len(entries) > 30
   for found in entries:
     assert found.data_full
@@ -79,7 +79,7 @@ def test_collecting_is_idempotent_replaces_and_refuses(tmp_path: Path, caplog):
   for name, content in contents.items():
     (root / name).mkdir(parents=True)
     (root / name / "results.json").write_text(content)
-  kept = store.collect(root, all_cells(), stored)
+  kept = store.collect(root, every_cell(), stored)
   assert [(found.cell, found.command) for found in kept] == [
     (EBM, "configs/splitmnist.py"),
     (None, "configs/splitmnist.py:joint"),
@@ -93,14 +93,14 @@ def test_collecting_is_idempotent_replaces_and_refuses(tmp_path: Path, caplog):
   assert sum("is left out" in line for line in told) == 2
   assert not any("remove" in line for line in told)  # what may be anybody's
   before = stored.read_bytes()
-  store.collect(root, all_cells(), stored)
+  store.collect(root, every_cell(), stored)
   assert stored.read_bytes() == before
   for day, expected in (("2025-06-01", [50.0, 51.0]), ("2026-02-01", [40.0, 41.0])):
     # By the recorded time: this file is the newest in either case.
     at = f"{day}T00:00:00Z"
     again = results("configs/splitmnist.py", {0: 40.0, 1: 41.0}, finished=at)
     (root / "b/one/results.json").write_text(again)
-    kept = store.collect(root, all_cells(), stored)
+    kept = store.collect(root, every_cell(), stored)
     assert [found.accuracies for found in kept] == [expected, [90.0]]
   assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [
     "measured.json"
@@ -124,7 +124,7 @@ def test_an_entry_whose_cell_has_changed_keeps_a_command_that_makes_it(tmp_path:
   path = tmp_path / "measured.json"
   config = changed("configs/splitmnist.py", stream__iterations=7)
   old = entry("configs/splitmnist.py", {0: 1.0}, config=config, cell=EBM)
-  store._write(path, [old], store.owners_of(all_cells()))
+  store._write(path, [old], store.owners_of(every_cell()))
   (found,) = store.read(path)
   assert found.cell is None
   assert found.command == "configs/splitmnist.py --config.stream.iterations=7"
