@@ -189,6 +189,25 @@ class Learner(NamedTuple):
   prepare: Callable[[PyTree], PyTree] = _as_it_is
 
 
+def trace_once(learner: Learner) -> Learner:
+  """Keeps the traces of a learner's functions, for all programs they are part of.
+
+  Tracing is most of the time before the first step of a small run. The functions stay
+  parts of their callers' programs: nothing is compiled by itself.
+  """
+
+  def kept(function: Callable[..., Any]) -> Callable[..., Any]:
+    return jax.jit(function, inline=True)
+
+  return learner._replace(
+    init=kept(learner.init),
+    step=kept(learner.step),
+    consolidate=kept(learner.consolidate),
+    energies=kept(learner.energies),
+    prepare=kept(learner.prepare),
+  )
+
+
 class Evaluation(NamedTuple):
   """What one evaluation of R runs over the whole test set found.
 

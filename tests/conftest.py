@@ -19,7 +19,7 @@ jax.config.update("jax_disable_most_optimizations", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_enable_compilation_cache", False)  # nothing goes to one's home
 
-# A shell that starts a job in the background has it ignore interrupts, which tests send.
+# A job that a shell starts in the background ignores interrupts, which tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Every compiled program holds mappings of memory, of which Linux allows a process

@@ -16,7 +16,7 @@ from ebmjax.config import default, loading, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.errors import DivergenceError
 from ebmjax.methods.finetune import FINETUNE, finetune
-from ebmjax.runtime import divergence, json_files
+from ebmjax.runtime import divergence, json_files, trainer
 from tests.helpers import (
   PERMUTED,
   SPLIT,
@@ -307,3 +307,27 @@ def test_what_to_lower_is_what_the_method_has(method, keys):
   assert [part.split(" ")[0] for part in told.split(" or ")] == [
     f"config.{key}" for key in keys
   ]
+
+
+def test_a_run_traces_each_function_of_its_learner_once(
+  data_dir, tmp_path, no_plots, monkeypatch
+):
+  """Its programs and the count of its operations share one trace."""
+  traced = dict.fromkeys(("init", "step", "consolidate", "energies", "prepare"), 0)
+  make = trainer.make_learner
+
+  def counted(name, function):
+    def call(*arguments):
+      traced[name] += 1
+      return function(*arguments)
+
+    return call
+
+  def make_counted(*arguments):
+    learner = make(*arguments)
+    parts = {name: counted(name, getattr(learner, name)) for name in traced}
+    return learner._replace(**parts)
+
+  monkeypatch.setattr(trainer, "make_learner", make_counted)
+  experiment.run(make_config(f"{SPLIT}:ewc,sbc,smoke", data_dir), tmp_path)
+  assert set(traced.values()) == {1}, traced

@@ -31,6 +31,7 @@ from ebmjax.types import (
   Problem,
   PyTree,
   num_params,
+  trace_once,
 )
 
 _log = logging.getLogger("ebmjax")
@@ -115,7 +116,7 @@ def make_run_spec(
 
   def with_values(values: varied.Values) -> Learner:
     learner = make_learner(config, problem, values)
-    return precision.with_precision(learner, config.runner.precision)
+    return trace_once(precision.with_precision(learner, config.runner.precision))
 
   return RunSpec(
     configs=configs,
