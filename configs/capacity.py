@@ -1,9 +1,9 @@
 """Capacity study: how many random labels a network can memorise.
 
-Reproduces the study of model capacity in the paper's appendix (Li et al. 2022): EBM and
-softmax classifier of equal size, on generated 32x32x3 images whose pixels are uniform
-in [-1, 1) and whose labels are random, and on CIFAR-10 under random labels. There is
-one task of ten classes; the accuracy reported is that on the training images.
+Reproduces the study of model capacity in the paper's appendix (Li et al. 2022): an EBM
+and a softmax classifier of equal size, on generated 32x32x3 images whose pixels are
+uniform in [-1, 1) and whose labels are random, and on CIFAR-10 with random labels.
+There is one task of ten classes; the accuracy is that on the training images.
 
   python -m ebmjax.main --config=configs/capacity.py --config.data.images=100000
   ebmjax capacity --images 10000 30000 100000  # the curves
@@ -19,15 +19,16 @@ one task of ten classes; the accuracy reported is that on the training images.
 | :cifar10                    | 256    |  1,108,737 | 82.81 | 100,000 |
 | :cifar10,sbc                | 256    |  1,109,480 | 42.19 | 100,000 |
 
-Adam at 1e-4 and batches of 128 are the other experiments', and 100,000 iterations those
-of the paper's CIFAR-10 run, taken for generated images too. 1e-3 was tried and
-rejected: after 2,000 steps on 20,000 generated images, seed 0, the small EBM knew
-94.35 % at 1e-4 and 83.30 % at 1e-3, the small classifier 100.00 % and 99.95 %. Of whole
-runs two have been measured, seed 0: `:cifar10` 63.62 %, `:cifar10,sbc` 100.00 %.
+Adam's rate of 1e-4 and the batches of 128 are those of the other experiments. The paper
+states 100,000 iterations for CIFAR-10; they are used for generated images as well. A
+rate of 1e-3 was tried and rejected: after 2,000 steps on 20,000 generated images, seed
+0, the small EBM knew 94.35 % at 1e-4 and 83.30 % at 1e-3, the small classifier 100.00 %
+and 99.95 %. Two full runs were measured, seed 0: `:cifar10` 63.62 % and `:cifar10,sbc`
+100.00 %.
 
-config.data.images is the number of images, up to the paper's five million: they are
+config.data.images is the number of images, up to the paper's five million. They are
 drawn on the device whenever they are needed and never stored. CIFAR-10 is downloaded,
-or read from config.data.dir. `:smoke` shrinks any of them.
+or read from config.data.dir. `:smoke` shrinks any experiment.
 """
 
 from ebmjax.config.experiments import Experiment

@@ -1,7 +1,7 @@
 """CIFAR-10: five tasks of two classes, class-incremental.
 
 Reproduces the CIFAR-10 column of the paper's tables and its label-conditioning table
-(Li et al. 2022). Images are cropped and flipped at random at every draw.
+(Li et al. 2022). Images are cropped and flipped at random each time they are drawn.
 
   python -m ebmjax.main --config=configs/cifar10.py --workdir=runs/cifar10
 
@@ -26,10 +26,10 @@ Reproduces the CIFAR-10 column of the paper's tables and its label-conditioning 
 
 Measured so far: the EBM (37.3, three seeds), `:sbc` (18.9), `:end` (35.3), `:end_norm2`
 (38.8), `:end_fix` (26.1), `:end_fix_norm2` (39.9), `:end_fix_softmax` (31.6), `:v1`
-(11.1), `:v2` (18.4) and `:v3` (23.9), one seed each. A run takes some 45 minutes on one
-CPU core, `:v1` and `:v2` an hour or more. The set is not shipped: it is downloaded, or
-read from config.data.dir. `:smoke` shrinks any of them. `:gss_greedy,sbc,source`, its
-authors' ResNet and stream, `:dgr` and `:pgma` are for a GPU.
+(11.1), `:v2` (18.4) and `:v3` (23.9), one seed each. A run takes about 45 minutes on
+one CPU core, `:v1` and `:v2` an hour or more. `:gss_greedy,sbc,source` (its authors'
+ResNet and stream), `:dgr` and `:pgma` need a GPU. The images are downloaded, or read
+from config.data.dir. `:smoke` shrinks any experiment.
 """
 
 from ebmjax.config.experiments import Experiment

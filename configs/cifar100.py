@@ -1,13 +1,13 @@
 """CIFAR-100: ten tasks of ten classes, class-incremental, over a pre-trained trunk.
 
-Reproduces the CIFAR-100 column of the paper's tables (Li et al. 2022) and its study of
-negative sampling and of the number of tasks. The five convolutions were pre-trained on
-CIFAR-10 and are frozen:
+Reproduces the CIFAR-100 column of the paper's tables (Li et al. 2022) and its studies
+of negative sampling and of the number of tasks. The five convolutions were pre-trained
+on CIFAR-10 and are frozen.
 
   python -m ebmjax.main --config=configs/cifar100.py --workdir=runs/cifar100
 
-Their weights are those of the package, which `configs/pretrain_cifar10.py` made; others
-are given as --config.network.pretrained=FILE.npz, such as the published ones.
+Their weights, made by `configs/pretrain_cifar10.py`, come with the package.
+--config.network.pretrained=FILE.npz uses others, such as the published ones.
 
 | variant                         | paper         | steps  |
 |---------------------------------|---------------|--------|
@@ -24,12 +24,12 @@ are given as --config.network.pretrained=FILE.npz, such as the published ones.
 | :dgr,sbc,source                 |  9.22 +- 0.24 | 50,000 |
 | :boundary_free,online_ewc,sbc,fixed (and si, bgd) | 9.57, 10.42, 8.50 | 19,500 |
 
-The released code leaves BatchNorm on batch statistics while it trains, and so do we
-without `:fixed`: 29.20 for the EBM with seed 0. `:fixed` freezes them and computes the
-features once: 29.35, in some 40 minutes on one CPU core, nearly half the time.
-`:source` after a baseline takes its authors' batches and order of classes; `:dgr` is
-for a GPU. The set is not shipped: it is downloaded, or read from config.data.dir.
-`:smoke` shrinks any.
+The released code leaves BatchNorm on batch statistics during training, as this
+experiment does without `:fixed`: 29.20 for the EBM with seed 0. `:fixed` freezes the
+statistics and computes the features once: 29.35, in about 40 minutes on one CPU core,
+nearly half the time. `:source` after a baseline uses its authors' batches and order of
+classes. `:dgr` needs a GPU. The images are downloaded, or read from config.data.dir.
+`:smoke` shrinks any experiment.
 """
 
 from ebmjax.config.experiments import Experiment

@@ -2,15 +2,15 @@
 
   python -m ebmjax.main --config=configs/embeddings.py --config.data.dir=FILE.npz
 
-FILE.npz holds x_train [N, F] and y_train [N], x_test and y_test, or x and y, of which a
-fifth of each class is then held out. Every feature is scaled by its mean and deviation
-in the training rows.
+FILE.npz holds x_train [N, F], y_train [N], x_test and y_test, or x and y; a fifth of
+each class is then held out for testing. Every feature is standardised with its mean and
+standard deviation over the training rows.
 
-Classes are distributed over config.stream.tasks tasks as evenly as possible, or as
-config.stream.class_groups lists them. Over frozen features a closed form is hard to
-beat: `:slda` and `:ridge` (an MLP learns nothing there that they could forget), `:ncm`,
-and `:randumb` or `:ranpac` with random features in front. Without a variant it is the
-energy network, with `:sbc` the softmax classifier. `:smoke` shrinks any to seconds.
+The classes are divided among config.stream.tasks tasks as evenly as possible, or as
+config.stream.class_groups says. On frozen features, closed forms are hard to beat:
+`:slda`, `:ridge`, `:ncm`, and `:randumb` or `:ranpac` with random features in front.
+Without a variant, the experiment trains the energy network; `:sbc` trains the softmax
+classifier. `:smoke` shrinks any experiment to seconds.
 """
 
 from ebmjax.config.experiments import Experiment

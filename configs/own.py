@@ -3,16 +3,17 @@
   python -m ebmjax.main --config=configs/own.py --config.data.dir=FILE.npz
   python -m ebmjax.main --config=configs/own.py:conv --config.data.dir=FOLDER
 
-FILE.npz holds x_train, y_train and x_test, y_test, or x and y, of which a fifth of each
-class is then held out. FOLDER holds one such file, or train/CLASS/*.png (or jpg), with
-or without test/CLASS/. Images are [N, H, W] or [N, H, W, 1 or 3] of any size and range;
-labels are integers or strings. Normalisation is estimated from the training images.
+FILE.npz holds x_train, y_train, x_test and y_test, or x and y; a fifth of each class is
+then held out for testing. FOLDER holds one such file, or train/CLASS/*.png (or jpg)
+and, optionally, test/CLASS/. Images are [N, H, W] or [N, H, W, 1 or 3] of any size and
+range; labels are integers or strings. The normalisation is estimated from the training
+images.
 
-Classes are distributed over config.stream.tasks tasks as evenly as possible, or as
-config.stream.class_groups lists them. Without a variant the energy network is an MLP;
-`:conv` takes convolutions, `:sbc` the softmax classifier to compare with, `:slda` or
-another method's name that method. `:online` shows every image once, in batches of ten,
-and evaluates during training. `:smoke` shrinks any of them to seconds.
+The classes are divided among config.stream.tasks tasks as evenly as possible, or as
+config.stream.class_groups says. Without a variant, the energy network is an MLP.
+`:conv` uses convolutions, `:sbc` the softmax classifier to compare with, and `:slda` or
+the name of another method that method. `:online` shows every image once, in batches of
+ten, and evaluates during training. `:smoke` shrinks any experiment to seconds.
 """
 
 from ebmjax.config.experiments import Experiment

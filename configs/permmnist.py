@@ -1,8 +1,8 @@
 """Permuted MNIST: ten tasks of all ten digits, a fixed shuffle of the pixels in each.
 
-Class-incremental: 100 labels, ten a task. Images are padded to 32x32, and all 1024
+Class-incremental: 100 labels, ten per task. Images are padded to 32x32, and all 1024
 pixels are permuted. Reproduces the permuted MNIST column of the paper's tables (Li et
-al. 2022): mean over tasks of the final accuracy, candidates being all 100 labels.
+al. 2022): the mean over tasks of the final accuracy, with all 100 labels as candidates.
 
   python -m ebmjax.main --config=configs/permmnist.py --workdir=runs/perm
 
@@ -22,17 +22,17 @@ al. 2022): mean over tasks of the final accuracy, candidates being all 100 label
 | :ctn,sbc,source             | 79.01 +- 0.65  |  2,000 |
 | :boundary_free,online_ewc,sbc (and si, bgd) | 41.37, 35.71, 26.15 | 46,800 |
 
-`:source` after a baseline takes its authors' own number of iterations (5,000 a task,
-where the published figures come from; of `gss_greedy` its whole protocol, which is
-domain-incremental, and of `ctn`, which is given the task of each test image; of `bgd`
-also the normalised pixels and Xavier's weights that decide it); `:joint` shows all
-tasks at once. Baselines run on the EBM, too: leave `sbc` out. There is no
-published MAS.
+`:source` after a baseline uses its authors' number of iterations, 5,000 per task, which
+the published figures come from. For `bgd`, it also uses the normalised pixels and
+Xavier's weights that decide the score. For `gss_greedy` and `ctn`, it uses their whole
+protocol: domain-incremental, and with the task of each test image given. `:joint` shows
+all tasks at once. Baselines also run on the EBM: leave out `sbc`. There is no published
+figure for MAS.
 
-Time: about two minutes a seed with boundaries on two CPU cores, twelve without; with a
-generator (`dgr`, `bir`; not measured) eight times the classifier's, by their products.
-The paper's seeds: --config.seeds=10 with boundaries, 5 without. `:smoke` shrinks any of
-them to seconds; its score means nothing.
+Time: about two minutes per seed with boundaries on two CPU cores, twelve without. With
+a generator (`dgr`, `bir`), expect eight times the classifier's time (not measured). The
+paper has ten seeds (--config.seeds=10) with boundaries and five without. `:smoke`
+shrinks any experiment to seconds; its score means nothing.
 """
 
 from ebmjax.config.experiments import Experiment

@@ -1,14 +1,15 @@
 """Pre-trains the CIFAR-100 experiments' trunk on all of CIFAR-10.
 
-Ordinary classification, one task of ten classes: the five convolutions and two layers
+Ordinary classification with one task of ten classes: five convolutions and two layers
 of 2000 units, cross-entropy, 100 epochs of 390 batches, Adam at 1e-4, crops of mirrored
-images and flips. Then the trunk is written to a file for config.network.pretrained:
+images and flips. The second command writes the trunk to a file for
+config.network.pretrained:
 
   python -m ebmjax.main --config=configs/pretrain_cifar10.py --workdir=runs/pretrain
   ebmjax export --trunk runs/pretrain trunk.npz
 
-Measured: 81.8 % of the test images with seed 0, reached within 70 epochs. On one
-CPU core, beside other work, it took 2 h 9 min. The published weights (an npz file in
+Measured: 81.8 % test accuracy with seed 0, reached within 70 epochs. On one CPU core,
+with other work running, it took 2 h 9 min. The published weights (an npz file in
 PyTorch's layout) can be used instead.
 """
 

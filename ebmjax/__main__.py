@@ -9,15 +9,21 @@ from ebmjax.runtime.terminal import ignore_broken_pipe, run_cli
 # Each verb: the module whose main(arguments) runs it, imported when it is asked for.
 VERBS = {
   "run": ("ebmjax.main", "train and evaluate a configuration"),
-  "report": ("ebmjax.tools.report", "write a run's page again, or compare runs"),
+  "report": ("ebmjax.tools.report", "rewrite the page of a run, or compare runs"),
   "figures": ("ebmjax.paper.figures.__main__", "draw the paper's figures from runs"),
-  "reproduce": ("ebmjax.paper.reproduce", "list the paper's tables, or run them"),
-  "sweep": ("ebmjax.tools.sweep.__main__", "run many settings and choose the best"),
+  "reproduce": (
+    "ebmjax.paper.reproduce",
+    "list the paper's tables, run what is missing",
+  ),
+  "sweep": ("ebmjax.tools.sweep.__main__", "search hyperparameters"),
   "capacity": ("ebmjax.tools.capacity", "run the capacity study and draw its curves"),
-  "launch": ("ebmjax.tools.processes", "run in several processes on this machine"),
-  "bench": ("ebmjax.tools.bench.command", "measure the speed"),
-  "predict": ("ebmjax.tools.predict", "predict labels with a finished run"),
-  "export": ("ebmjax.tools.export", "write a finished run to a file for JAX alone"),
+  "launch": ("ebmjax.tools.processes", "run several processes on this machine"),
+  "bench": ("ebmjax.tools.bench.command", "measure speed"),
+  "predict": ("ebmjax.tools.predict", "label new inputs with a finished run"),
+  "export": (
+    "ebmjax.tools.export",
+    "write a finished run to one file that needs only JAX",
+  ),
 }
 
 
@@ -47,7 +53,7 @@ def usage() -> str:
       "",
       *verbs,
       "",
-      "`ebmjax VERB --help` lists the flags of a verb; without a verb they are run's:",
+      "`ebmjax VERB --help` lists the flags of a verb. Without a verb, `run` is meant:",
       "  ebmjax --config=configs/permmnist.py --config.seeds=10 --workdir=runs/ebm",
     ]
   )

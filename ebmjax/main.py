@@ -1,16 +1,17 @@
 """Runs an experiment: python -m ebmjax.main --config=FILE[:variants] [flags]
 
-  --config=FILE        the experiment, e.g. configs/permmnist.py; after a colon its
+  --config=FILE        the experiment, e.g. configs/permmnist.py, and after a colon its
                        variants, e.g. configs/splitmnist.py:boundary_free,sbc
   --config.KEY=VALUE   changes one key, e.g. --config.seeds=10
   --workdir=DIR        the run's folder (default: runs/NAME-VARIANTS); the same command
-                       continues an interrupted run, or shows a finished one
-  --distributed=auto   whether several processes make up the run: auto (as the
-                       environment says), on (as JAX finds out by itself) or off
-  --help               this text and all keys; with --config=FILE also what it says
+                       resumes an interrupted run and shows a finished one
+  --distributed=auto   whether the run has several processes: auto (if the environment
+                       says so), on (JAX detects them) or off
+  --help               shows this text and all keys; with --config=FILE, also the
+                       description of that experiment
 
-DIR gets report.html (a page to look at), results.json, accuracy_matrix.csv, plots/,
-scalars.jsonl and tensorboard/. `python -m ebmjax.report DIR DIR` compares runs.
+The run writes report.html (a page to look at), results.json, accuracy_matrix.csv,
+plots/, scalars.jsonl and tensorboard/. `ebmjax report DIR DIR` compares runs.
 """
 
 import os

@@ -150,6 +150,17 @@ def test_every_method_is_on_the_page_of_methods():
   assert set(Experiment("splitmnist", {}).variants) - objectives - {"smoke"} <= names
 
 
+def test_troubleshooting_quotes_messages_as_the_program_prints_them():
+  page = (ROOT / "docs" / "troubleshooting.md").read_text()
+  quoted = re.findall(r'^\*\*"(.*)"\*\*$', page, re.MULTILINE)
+  assert len(quoted) > 9
+  texts = (path.read_text() for path in (ROOT / "ebmjax").rglob("*.py"))
+  # Parts of a sentence on several lines are joined; a `{value}` is the page's `...`.
+  joined = [re.sub(r"\{[^{}]*\}", "...", re.sub(r'"\s+f?"', "", t)) for t in texts]
+  for message in quoted:
+    assert any(message in text for text in joined), message
+
+
 def test_the_reference_has_every_public_module():
   pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
   shown = set(re.findall(r"auto(?:module|function):: ebmjax\.([\w.]+)", pages))

@@ -33,38 +33,43 @@ def _key(name: str, default: Any, text: str, least: int | None = None, **more: A
 
 _ROOT = (
   # JAX's keys have 32 bits, and larger seeds would repeat smaller ones.
-  Key("seed", 0, "the first seed", range=Range(0, 2**31 - 1), free=True),
-  _key("seeds", 1, "how many seeds, all in one process", 1, free=True),
-  Key("objective", "contrastive", "the training loss", choices=tuple(LOSSES)),
+  Key("seed", 0, "first seed", range=Range(0, 2**31 - 1), free=True),
+  _key("seeds", 1, "number of seeds, all in one process", 1, free=True),
+  Key("objective", "contrastive", "training loss", choices=tuple(LOSSES)),
   Key(
     "negatives",
     "auto",
-    "labels that stand against the true one; auto: those that fit the objective",
+    "labels that the true one is compared with; auto: by objective and setting",
     choices=("auto", *NEGATIVES),
   ),
 )
 _DATA = (
-  Key("source", "auto", "where to look for it", choices=data.SOURCES, free=True),
-  Key("dir", "", "folder of its files or of TFDS sets; '': TFDS' default", free=True),
-  Key("require_full", False, "accept nothing but the whole official set", free=True),
-  Key("download", True, "whether a missing set may be downloaded", free=True),
+  Key("source", "auto", "where to look for the data", choices=data.SOURCES, free=True),
+  Key("dir", "", "folder of the files or of TFDS sets; '': TFDS' default", free=True),
+  Key("require_full", False, "accept only the complete official set", free=True),
+  Key("download", True, "download a missing set", free=True),
   Key(
     "augment",
     "none",
-    "random change of every image at every draw",
+    "random changes to every image each time it is drawn",
     choices=tuple(AUGMENTATIONS),
   ),
-  Key("mean", (), "of each channel, pixels from 0 to 1; (): the set's own"),
-  Key("std", (), "of each channel, likewise"),
-  _key("images", 0, "the first so many training images; 0: all", 0),
-  _key("validation", 0, "training images of a class to score on, not the test's", 0),
-  Key("memorise", False, "random labels; the training images are the test images"),
+  Key("mean", (), "mean of each channel, pixels from 0 to 1; (): the data set's"),
+  Key("std", (), "standard deviation of each channel, likewise"),
+  _key("images", 0, "use only the first so many training images; 0: all", 0),
+  _key(
+    "validation",
+    0,
+    "training images per class to hold out and score on, not the test set",
+    0,
+  ),
+  Key("memorise", False, "use random labels and test on the training images"),
 )
 _EVAL = (
-  Key("at_task_ends", True, "evaluate at task ends; the last step always is"),
-  _key("every", 0, "evaluate every so many steps as well; 0: not", 0),
-  _key("batch_size", 200, "test images evaluated at a time", 1),
-  Key("metrics", (), "import paths of further metrics, package.module:METRIC"),
+  Key("at_task_ends", True, "evaluate at task ends; the last step is always evaluated"),
+  _key("every", 0, "also evaluate every so many steps; 0: do not", 0),
+  _key("batch_size", 200, "test images in a batch", 1),
+  Key("metrics", (), "import paths of your own metrics, package.module:METRIC"),
 )
 _CHECKPOINT = (
   _key("every", 2000, "steps between checkpoints", 1),
@@ -72,22 +77,22 @@ _CHECKPOINT = (
   _key("keep", 2, "checkpoints to keep", 2),
 )
 _RUNNER = (
-  _key("chunk", 100, "steps of one compiled call", 1),
+  _key("chunk", 100, "training steps per compiled call", 1),
   Key(
     "driver",
     "auto",
-    "seeds in turn (map) or side by side (vmap); auto: by the backend",
+    "seeds in turn (map) or side by side (vmap); auto: map on CPU, else vmap",
     choices=("auto", "map", "vmap"),
   ),
   Key(
     "precision",
     "auto",
-    "of matrix products: JAX's own (auto), highest, tf32, or bfloat16 added in float32",
+    "precision of matrix products; auto: JAX's; bfloat16: summed in float32",
     choices=("auto", "highest", "tf32", "bfloat16"),
   ),
-  _key("devices", 0, "devices that share the seeds, of all processes; 0: all", 0),
-  _key("batch_devices", 1, "of these, how many share each batch", 1),
-  _key("image_memory", 0, "bytes of images kept on a device; 0: half of it", 0),
+  _key("devices", 0, "devices for the seeds, over all processes; 0: all", 0),
+  _key("batch_devices", 1, "devices that share each batch", 1),
+  _key("image_memory", 0, "bytes of images kept on a device; 0: half of its memory", 0),
 )
 _FIXED: dict[str, tuple[Key, ...]] = {
   "eval": tuple(key._replace(free=True) for key in _EVAL),

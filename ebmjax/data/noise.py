@@ -10,7 +10,7 @@ from ebmjax.types import Dataset
 _CLASSES = 10
 
 
-def load(*, images: Annotated[int, "how many images"] = 0) -> Dataset:
+def load(*, images: Annotated[int, "number of images"] = 0) -> Dataset:
   """Returns a set of so many images that are numbers [N, 1] uint32, yet unlabelled.
 
   The network draws an image from its number (networks.Noise).

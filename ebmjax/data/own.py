@@ -22,12 +22,16 @@ _REMEDY = "write it again with np.savez"
 
 def load(
   *,
-  dir: Annotated[str, "an npz file, a folder with one, or images by class"] = "",
+  dir: Annotated[
+    str, "an npz file, a folder with one, or a folder of images by class"
+  ] = "",
   range: Annotated[
-    Sequence[float], "pixels of black and white; (): 0..1 or 0..255, whichever fits"
+    Sequence[float], "values of black and white; (): 0..1 or 0..255, whichever fits"
   ] = (),
   test_share: Annotated[
-    float, Range(above=0.0, below=1.0), "of a class to test on, without a test part"
+    float,
+    Range(above=0.0, below=1.0),
+    "share of each class to test on, if there is no test part",
   ] = 0.2,
 ) -> Dataset:
   """Returns the data in `dir`, named after its file or folder.

@@ -19,9 +19,9 @@ from ebmjax.config.schema import Number, Rate
 from ebmjax.methods._moments import with_unknown
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
-LearningRate = Annotated[Rate, "step size of Adam at the start of a class"]
+LearningRate = Annotated[Rate, "Adam's learning rate at the start of a class"]
 DecaySteps = Annotated[
-  Number, "steps of a class in which its rate falls to 0 by a cosine; 0: constant"
+  Number, "steps of a class over which the rate decays to 0 by a cosine; 0: constant"
 ]
 
 

@@ -50,9 +50,11 @@ class _Sums(NamedTuple):
 def bgd(
   problem: Problem,
   *,
-  std_init: Annotated[Rate, "every weight's first deviation"] = 0.02,
-  step_size: Annotated[Positive, Traced(), "eta: scales the step of the means"] = 1.0,
-  mc_samples: Annotated[Count, "Monte-Carlo gradients a step"] = 10,
+  std_init: Annotated[Rate, "initial standard deviation of every weight"] = 0.02,
+  step_size: Annotated[
+    Positive, Traced(), "eta, the scale of the steps of the means"
+  ] = 1.0,
+  mc_samples: Annotated[Count, "Monte-Carlo gradients per step"] = 10,
 ) -> Learner:
   """Returns Bayesian gradient descent; `problem.tx` is not used."""
   network = problem.network

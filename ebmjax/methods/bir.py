@@ -62,10 +62,12 @@ class Dreams(NamedTuple):
 def bir(
   problem: Problem,
   *,
-  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
+  temperature: Annotated[Positive, "temperature of the old network's outputs"] = 2.0,
   generator_hidden: Annotated[Count, "units of the generator's layers"] = 400,
-  latent: Annotated[Count, "numbers of a generated image's code"] = 100,
-  gate_off: Annotated[Share, "of the generator's units a class switches off"] = 0.8,
+  latent: Annotated[Count, "size of a generated image's code"] = 100,
+  gate_off: Annotated[
+    Share, "share of the generator's units that a class switches off"
+  ] = 0.8,
 ) -> Learner:
   """Returns brain-inspired replay of rows of pixels or of a frozen trunk's features."""
   network, feedback = (

@@ -48,12 +48,14 @@ Loss = Callable[..., Array]
 def ctn(
   problem: Problem,
   *,
-  strength: Annotated[NonNegative, "weight of the distillation of stored rows"] = 1.0,
-  temperature: Annotated[Positive, "softens the stored outputs"] = 2.0,
-  budget: Annotated[Count, "stored images in all"] = 1000,
-  repeats: Annotated[Count, "times a step goes over its batch"] = 3,
-  inner_steps: Annotated[Count, "descents of the base to one of the context"] = 2,
-  context_rate: Annotated[Rate, "the context's learning rate"] = 0.1,
+  strength: Annotated[NonNegative, "weight of the distillation on stored rows"] = 1.0,
+  temperature: Annotated[Positive, "temperature of the stored outputs"] = 2.0,
+  budget: Annotated[Count, "total number of stored images"] = 1000,
+  repeats: Annotated[Count, "updates per batch"] = 3,
+  inner_steps: Annotated[
+    Count, "steps of the base network per step of the context"
+  ] = 2,
+  context_rate: Annotated[Rate, "learning rate of the context"] = 0.1,
 ) -> Learner:
   """Builds the two-level descent; the problem's objective is not used."""
   network, outputs = problem.network, _outputs(problem.network)

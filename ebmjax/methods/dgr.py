@@ -70,7 +70,7 @@ def dgr(
   problem: Problem,
   *,
   generator_hidden: Annotated[Count, "units of the generator's layers"] = 400,
-  latent: Annotated[Count, "numbers of a generated image's code"] = 100,
+  latent: Annotated[Count, "size of a generated image's code"] = 100,
 ) -> Learner:
   """Returns deep generative replay of images."""
   network, tx = problem.network, problem.tx

@@ -49,12 +49,12 @@ def er(
   problem: Problem,
   *,
   consolidate_every: Annotated[
-    Number, "0: store at task boundaries; more: a reservoir of all batches"
+    Number, "0: store at task boundaries; 1 or more: a reservoir of all batches"
   ] = 0,
-  budget: Annotated[Count, "stored images in all"] = 1000,
-  quota: Annotated[Quota, "what shares the budget equally"] = "task",
+  budget: Annotated[Count, "total number of stored images"] = 1000,
+  quota: Annotated[Quota, "what the budget is divided equally among"] = "task",
   replay_weights: Annotated[
-    ReplayWeights, "of new and old: 1/t and 1-1/t, one mean, or a sum"
+    ReplayWeights, "weights of new and old rows: 1/t and 1-1/t, one mean, or a sum"
   ] = "by_task",
 ) -> Learner:
   """Builds experience replay, with boundaries or, by a reservoir, without."""

@@ -37,8 +37,8 @@ from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 Strength = Annotated[NonNegative, Traced(), "weight of the quadratic penalty"]
-Recipe = Annotated[Fisher, "whose label's likelihood the Fisher information is of"]
-Samples = Annotated[Number, "images of a task to estimate it on; 0: all"]
+Recipe = Annotated[Fisher, "labels that the Fisher information is computed for"]
+Samples = Annotated[Number, "images of a task that it is estimated on; 0: all"]
 
 
 def ewc(
@@ -59,7 +59,9 @@ def online_ewc(
   *,
   consolidate_every: ConsolidateEvery = 0,
   strength: Strength = 1.0,
-  decay: Annotated[Fraction, Traced(), "what is left of the old importance"] = 1.0,
+  decay: Annotated[
+    Fraction, Traced(), "factor of the old importance at each consolidation"
+  ] = 1.0,
   fisher: Recipe = "argmax",
   fisher_samples: Samples = 0,
 ) -> Learner:

@@ -55,17 +55,20 @@ def generative(
   problem: Problem,
   *,
   autoencoder: Annotated[
-    Literal["dense", "conv"], "layers of an autoencoder"
+    Literal["dense", "conv"], "layers of the autoencoders"
   ] = "dense",
-  hidden: Annotated[Count, "units of a hidden layer; conv: first channels"] = 85,
-  layers: Annotated[Count, "hidden layers before the code, and after it"] = 2,
-  latent: Annotated[Count, "numbers of a code"] = 5,
-  samples: Annotated[Count, "codes drawn for a row's likelihood"] = 100,
-  likelihood: Annotated[Likelihood, "of a row, given its code"] = "bernoulli",
+  hidden: Annotated[Count, "units of a hidden layer; with conv: first channels"] = 85,
+  layers: Annotated[Count, "hidden layers on either side of the code"] = 2,
+  latent: Annotated[Count, "size of the code"] = 5,
+  samples: Annotated[Count, "codes drawn to estimate the likelihood of a row"] = 100,
+  likelihood: Annotated[
+    Likelihood, "distribution of a row, given its code"
+  ] = "bernoulli",
   scoring: Annotated[
-    Literal["likelihood", "gaussian"], "by what labels compete; gaussian: in any case"
+    Literal["likelihood", "gaussian"],
+    "energy of a label; gaussian: by that, however it was trained",
   ] = "likelihood",
-  prior: Annotated[bool, "whether frequent labels have lower energies"] = True,
+  prior: Annotated[bool, "lower the energies of frequent labels"] = True,
   learning_rate: LearningRate = 1e-3,
   decay_steps: DecaySteps = 0,
 ) -> Learner:

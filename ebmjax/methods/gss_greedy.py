@@ -55,9 +55,11 @@ class ScoredStore(NamedTuple):
 def gss_greedy(
   problem: Problem,
   *,
-  budget: Annotated[Count, "stored images in all"] = 1000,
-  repeats: Annotated[Count, "times a step goes over its batch"] = 3,
-  directions: Annotated[Count, "gradients of stored rows to compare with"] = 10,
+  budget: Annotated[Count, "total number of stored images"] = 1000,
+  repeats: Annotated[Count, "updates per batch"] = 3,
+  directions: Annotated[
+    Count, "gradients of stored rows that a new one is compared with"
+  ] = 10,
 ) -> Learner:
   """Returns descent on the batch and on rows that were stored for their gradients."""
   plain = weighted_learner(problem)

@@ -84,8 +84,8 @@ class _Ready(NamedTuple):
 def icarl(
   problem: Problem,
   *,
-  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
-  budget: Annotated[Count, "stored images in all"] = 1000,
+  temperature: Annotated[Positive, "temperature of the old network's outputs"] = 2.0,
+  budget: Annotated[Count, "total number of stored images"] = 1000,
 ) -> Learner:
   """Returns iCaRL, for a classifier; the problem's objective is not used."""
   network = problem.network

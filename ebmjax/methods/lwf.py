@@ -54,9 +54,11 @@ def lwf(
   problem: Problem,
   *,
   consolidate_every: ConsolidateEvery = 0,
-  temperature: Annotated[Positive, Traced(), "softens the old network's outputs"] = 2.0,
+  temperature: Annotated[
+    Positive, Traced(), "temperature of the old network's outputs"
+  ] = 2.0,
   distillation: Annotated[
-    Literal["sum", "mean"], "of the distillation loss over classes"
+    Literal["sum", "mean"], "reduction of the distillation loss over classes"
   ] = "sum",
 ) -> Learner:
   """Returns LwF, at boundaries or every `consolidate_every` steps."""

@@ -45,7 +45,7 @@ def mas(
   consolidate_every: ConsolidateEvery = 0,
   strength: Annotated[NonNegative, Traced(), "weight of the quadratic penalty"] = 1.0,
   importance: Annotated[
-    Literal["batch", "per_row"], "of the mean output of a batch, or of each row's"
+    Literal["batch", "per_row"], "gradient of the batch's mean output, or of each row's"
   ] = "batch",
 ) -> Learner:
   """Returns MAS, at boundaries or every `consolidate_every` steps."""

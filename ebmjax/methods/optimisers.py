@@ -9,7 +9,7 @@ import optax
 from ebmjax.config.components import find_in
 from ebmjax.config.schema import Key, Rate, Share, Traced, keys_of
 
-LearningRate = Annotated[Rate, Traced(), "step size of the optimiser"]
+LearningRate = Annotated[Rate, Traced(), "learning rate"]
 
 
 class OptimiserSpec(NamedTuple):
@@ -32,8 +32,8 @@ def _keys(make: Callable[..., Any]) -> dict[str, Key]:
 def adam(
   *,
   learning_rate: LearningRate = 1e-4,
-  b1: Annotated[Share, "decay of the mean of gradients"] = 0.9,
-  b2: Annotated[Share, "decay of the mean of their squares"] = 0.999,
+  b1: Annotated[Share, "decay of the running mean of gradients"] = 0.9,
+  b2: Annotated[Share, "decay of the running mean of squared gradients"] = 0.999,
 ) -> optax.GradientTransformation:
   """Builds Adam."""
   return optax.adam(learning_rate, b1, b2)

@@ -39,7 +39,7 @@ def pec(
   *,
   student: Annotated[Count, "hidden units of each class's student"] = 64,
   teacher: Annotated[Count, "hidden units of the teacher"] = 400,
-  outputs: Annotated[Count, "outputs of the teacher, which students predict"] = 128,
+  outputs: Annotated[Count, "outputs of the teacher that the students predict"] = 128,
   learning_rate: LearningRate = 1e-3,
   decay_steps: DecaySteps = 0,
 ) -> Learner:

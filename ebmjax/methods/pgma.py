@@ -82,15 +82,18 @@ def pgma(
   problem: Problem,
   *,
   strength: Annotated[
-    NonNegative, "weight of what generated images meant, for each task in all"
+    NonNegative,
+    "weight of the old outputs on generated images, times the number of tasks",
   ] = 1.0,
-  repeats: Annotated[Count, "descents of the autoencoder a step"] = 3,
+  repeats: Annotated[Count, "steps of the autoencoder per training step"] = 3,
   num_generated_units: Annotated[Count, "features whose weights are generated"] = 80,
-  replay_batch: Annotated[Count, "generated images a step"] = 400,
-  latent: Annotated[Count, "numbers of a generated image's code"] = 100,
+  replay_batch: Annotated[Count, "generated images per step"] = 400,
+  latent: Annotated[Count, "size of a generated image's code"] = 100,
   generator: Annotated[Literal["dense", "conv"], "layers of the autoencoder"] = "dense",
   generator_hidden: Annotated[Count, "units of the generators' layers"] = 400,
-  generator_channels: Annotated[Count, "of the first convolution, with conv"] = 64,
+  generator_channels: Annotated[
+    Count, "channels of the first convolution, with conv"
+  ] = 64,
 ) -> Learner:
   """Builds the given network with weights that each image generates for itself."""
   classes = problem.network.num_classes

@@ -38,7 +38,9 @@ from ebmjax.types import Learner, Problem
 def ridge(
   problem: Problem,
   *,
-  penalty: Annotated[Positive, "ridge, over the mean squared feature"] = 1e-4,
+  penalty: Annotated[
+    Positive, "ridge penalty, relative to the mean squared feature"
+  ] = 1e-4,
 ) -> Learner:
   """Builds the ridge classifier over the network's features."""
 

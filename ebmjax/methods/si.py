@@ -42,10 +42,10 @@ def si(
   consolidate_every: ConsolidateEvery = 0,
   strength: Annotated[NonNegative, Traced(), "weight of the quadratic penalty"] = 1.0,
   damping: Annotated[
-    Positive, Traced(), "added to the squared movement of a weight"
+    Positive, Traced(), "added to the squared change of a weight"
   ] = 0.1,
   path_gradient: Annotated[
-    Literal["total", "task"], "gradient of the whole loss, or of the task's alone"
+    Literal["total", "task"], "gradient of the whole loss, or of the task's loss alone"
   ] = "total",
 ) -> Learner:
   """Returns SI, at boundaries or every `consolidate_every` steps."""

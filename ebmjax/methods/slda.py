@@ -49,7 +49,7 @@ class _Rule(NamedTuple):
 def slda(
   problem: Problem,
   *,
-  shrinkage: Annotated[Positive, "share of the identity in the covariance"] = 1e-4,
+  shrinkage: Annotated[Positive, "weight of the identity in the covariance"] = 1e-4,
 ) -> Learner:
   """Builds streaming linear discriminant analysis over the network's features."""
 

@@ -10,7 +10,7 @@ from ebmjax.types import Learner
 Rule = tuple[bool, str]  # whether a configuration breaks it, and the sentence then
 
 ConsolidateEvery = Annotated[
-  Number, "steps between two consolidations; 0: at task boundaries"
+  Number, "steps between consolidations; 0: at task boundaries"
 ]
 
 

@@ -56,9 +56,11 @@ class _Rule(NamedTuple):
 def sqda(
   problem: Problem,
   *,
-  rank: Annotated[Count, "directions kept of each class's covariance"] = 40,
-  own: Annotated[Share, "of a class's own covariance in its Gaussian's"] = 0.2,
-  shrinkage: Annotated[Positive, "share of the identity in the covariance"] = 1e-4,
+  rank: Annotated[Count, "principal directions kept for each class's covariance"] = 40,
+  own: Annotated[
+    Share, "weight of the class's own covariance against the shared one"
+  ] = 0.2,
+  shrinkage: Annotated[Positive, "weight of the identity in the covariance"] = 1e-4,
 ) -> Learner:
   """Builds streaming quadratic discriminant analysis over the network's features."""
 

@@ -70,7 +70,7 @@ class CapacityEnergy(nn.Module):
     return gated_relu_readout(self.layer(x), s, w, nonnegative=True) + b
 
 
-LabelRows = Annotated[Number, "rows of the label table, or outputs; 0: one a class"]
+LabelRows = Annotated[Number, "rows of the label table, or outputs; 0: one per class"]
 
 
 def energy_capacity(

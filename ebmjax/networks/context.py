@@ -110,7 +110,7 @@ def context_mlp(
   inputs: Inputs,
   *,
   hidden: Hidden = 256,
-  context: Annotated[Count, "numbers that stand for a task"] = 16,
+  context: Annotated[Count, "size of a task's embedding"] = 16,
   init: Init = "pytorch",
 ) -> Network:
   """Builds CTN's classifier over rows of numbers."""

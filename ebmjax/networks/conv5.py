@@ -31,7 +31,7 @@ from ebmjax.types import Network
 
 Mode = Annotated[BackboneMode, "what training does to the trunk"]
 Pretrained = Annotated[
-  str, f"npz file with the weights of the trunk; {PACKAGED}: those of the package"
+  str, f"npz file with the trunk's weights; {PACKAGED}: those in the package"
 ]
 
 

@@ -144,7 +144,7 @@ class ClassifierMLP(nn.Module):
 
 GatedLayers = Annotated[Count, "hidden layers that the label gates"]
 Init = Annotated[
-  SeededInit, "how weights start; pytorch_seed: what PyTorch draws for each seed"
+  SeededInit, "initial weights; pytorch_seed: those that PyTorch draws for each seed"
 ]
 
 

@@ -97,10 +97,12 @@ def _cells(side: int, grid: int) -> Array:
 def patches(
   inputs: Inputs,
   *,
-  filters: Annotated[Count, "random filters; each gives two features a cell"] = 200,
-  size: Annotated[Count, "pixels of a side of a patch, at most 8"] = 6,
-  stride: Annotated[Count, "pixels between two patches"] = 2,
-  grid: Annotated[Count, "cells of a side in which responses are averaged"] = 3,
+  filters: Annotated[Count, "random filters; each gives two features per cell"] = 200,
+  size: Annotated[Count, "side of a patch in pixels, at most 8"] = 6,
+  stride: Annotated[Count, "pixels from one patch to the next"] = 2,
+  grid: Annotated[
+    Count, "cells per side of the grid in which responses are averaged"
+  ] = 3,
   gate: Gate = "l2",
   skip: Skip = True,
 ) -> Network:

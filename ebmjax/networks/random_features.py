@@ -35,7 +35,7 @@ from ebmjax.networks.module import from_module
 from ebmjax.networks.spec import Gate, Inputs, NetworkSpec, Skip
 from ebmjax.types import Network
 
-NumFeatures = Annotated[Count, "random features of an input"]
+NumFeatures = Annotated[Count, "number of random features"]
 Trunk = Annotated[
   Literal["none", "conv5"], "frozen convolutions in front; conv5: CIFAR-100's"
 ]
@@ -130,7 +130,7 @@ def fourier(
   inputs: Inputs,
   *,
   num_features: NumFeatures = 5000,
-  gamma: Annotated[Positive, "of the kernel exp(-gamma |x - x'|^2)"] = 0.02,
+  gamma: Annotated[Positive, "gamma of the kernel exp(-gamma |x - x'|^2)"] = 0.02,
   gate: Gate = "l2",
   skip: Skip = True,
   backbone: Trunk = "none",

@@ -16,14 +16,14 @@ from ebmjax.types import Network
 
 # Types of keys that networks share.
 Hidden = Annotated[Count, "units of each hidden layer"]
-Init = Annotated[_Init, "how weights start"]
+Init = Annotated[_Init, "initial weights"]
 ConvForm = Annotated[
   _ConvForm, Free(), "form of the convolutions; auto: blocked on CPU, else native"
 ]
 Gate = Annotated[Normalisation, "how a label's embedding is normalised"]
 Embedding = Annotated[_Embedding, "a label's vector: learned, fixed, or a binary mask"]
-Skip = Annotated[bool, "whether a label's factor is 1 + its gate"]
-MaskDropRate = Annotated[Share, "of the units that a label's mask switches off"]
+Skip = Annotated[bool, "multiply by 1 + the label's gate, not by the gate"]
+MaskDropRate = Annotated[Share, "share of units that a label's mask switches off"]
 
 
 class Inputs(NamedTuple):

@@ -1,15 +1,15 @@
-"""The paper's tables, and that of replay-free methods: what is measured, and what not.
+"""Lists and runs the cells of the paper's tables and of the replay-free methods' table.
 
-  python -m ebmjax.reproduce                      lists every cell and sums up
-  python -m ebmjax.reproduce --table=NAME         lists one table with its commands
-  python -m ebmjax.reproduce --table=NAME --seeds=10          runs what is missing of it
-  python -m ebmjax.reproduce --table=all --budget=8           ... for about eight hours
-  python -m ebmjax.reproduce --cell=boundary_free/ebm/split_mnist --seeds=5
-  python -m ebmjax.reproduce --figure=confusion               draws it from such runs
-  python -m ebmjax.reproduce --figure=capacity                ... and stored results
+  ebmjax reproduce                             lists every cell, with a summary
+  ebmjax reproduce --table=NAME                lists one table with its commands
+  ebmjax reproduce --table=NAME --seeds=10     runs what is missing of it
+  ebmjax reproduce --table=all --budget=8      ... for about eight hours
+  ebmjax reproduce --cell=boundary_free/ebm/split_mnist --seeds=5
+  ebmjax reproduce --figure=confusion          draws a figure from these runs
+  ebmjax reproduce --figure=capacity           ... or from the stored results
 
-A table or cell is run where --seeds or --budget is given, and only listed otherwise.
-Runs are resumable: the same command continues, and finished seeds are not run again.
+--table and --cell only list unless --seeds or --budget is given. To resume after an
+interruption, give the same command again; finished seeds are not run again.
 """
 
 import argparse
@@ -140,7 +140,7 @@ def _show(given: argparse.Namespace, ledger: Ledger, asked: list[Cell]) -> None:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
   parser = Parser(
-    "python -m ebmjax.reproduce",
+    "ebmjax reproduce",
     description=__doc__,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
@@ -148,27 +148,32 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   def add(flag: str, metavar: str, form: Any, text: str, default: Any = None) -> None:
     parser.add_argument(flag, metavar=metavar, type=form, help=text, default=default)
 
-  add("--table", "NAME", _names, "tables, by commas; all", [])
-  add("--cell", "ID", _names, "cells, by commas", [])
-  add("--figure", "NAME", _names, "figures, by commas", [])
+  add("--table", "NAME", _names, "tables, separated by commas, or all", [])
+  add("--cell", "ID", _names, "cells, separated by commas", [])
+  add("--figure", "NAME", _names, "figures, separated by commas", [])
   text = "where figures are written (default: figures)"
   add("--out", "DIR", path_arg, text, Path("figures"))
   add("--seeds", "N", whole_number, "run up to N seeds, 0 to N-1")
-  text = "start nothing longer than what is left of so many hours; without --seeds, "
-  add("--budget", "HOURS", positive_number, f"{text}the paper's number of seeds")
+  text = "start no run that would end after so many hours; without --seeds, runs the "
+  add("--budget", "HOURS", positive_number, f"{text}paper's number of seeds")
   for name in ("mnist", "cifar10", "cifar100"):
-    text = f"the official files of {name} (default: found or downloaded, always whole)"
+    text = f"official files of {name} (default: found or downloaded, always complete)"
     add(f"--{name}", "DIR", path_arg, text)
-  text = "npz with the weights of CIFAR-100's trunk (default: the package's)"
+  text = "npz file with weights of CIFAR-100's trunk (default: the package's)"
   add("--pretrained", "FILE", path_arg, text)
   text = "where runs are made and looked for (default: runs/reproduce)"
   add("--runs", "DIR", _whole_path, text, _whole_path("runs/reproduce"))
-  text = "list the runs beside the paper's cells"
+  text = "list the stored runs that belong to no cell"
   parser.add_argument("--variants", action="store_true", help=text)
-  add("--collect", "DIR", path_arg, "add the finished runs under DIR to those stored")
-  text = "rewrite the blocks of measured tables in FILE from the stored results"
+  add(
+    "--collect",
+    "DIR",
+    path_arg,
+    "add the finished runs under DIR to the stored results",
+  )
+  text = "update the generated tables in FILE from the stored results"
   add("--write", "FILE", path_arg, text)
-  add("--check", "FILE", path_arg, "fail where such a block is stale")
+  add("--check", "FILE", path_arg, "fail if such a table is out of date")
   return parser.parse_args(arguments)
 
 

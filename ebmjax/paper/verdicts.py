@@ -17,10 +17,11 @@ from ebmjax.metrics import Summary
 LEVEL = 0.95
 MARGIN = 2.0  # points: a difference known to be smaller does not matter
 CRITERION = (
-  f"Agrees: the {100 * LEVEL:.0f} % interval of ours less the paper's lies within "
+  f"Agrees: the {100 * LEVEL:.0f} % interval of our mean minus the paper's lies within "
   f"{MARGIN:g} points of zero. Differs: it does not, and it excludes zero. Open: "
-  "neither, or one seed. A standard error with a question mark was probably printed as "
-  "a fraction: the interval is of ours alone, and no cell differs by it."
+  "neither, or a single seed. A standard error with a question mark was probably "
+  "printed as a fraction: the interval then covers only our own error, and the cell "
+  "cannot differ."
 )
 
 

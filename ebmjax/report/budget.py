@@ -16,21 +16,26 @@ class Cost(NamedTuple):
 
 
 COSTS = (
-  Cost("parameters", "Parameters", "", "What training moves."),
+  Cost("parameters", "Parameters", "", "Numbers that training changes."),
   Cost(
     "training_flops",
     "Training",
     "FLOP",
-    "Of a seed, to the end, with what is done when a task ends.",
+    "All training of one seed, including the work at the end of tasks.",
   ),
   Cost(
     "bytes_kept",
     "Kept between tasks",
     "B",
-    "State beside the network and its optimiser: stored images, importances, old "
+    "State other than the network and its optimiser: stored images, importances, old "
     "networks, generators, class statistics.",
   ),
-  Cost("inference_flops", "An image", "FLOP", "The energies of all its labels."),
+  Cost(
+    "inference_flops",
+    "An image",
+    "FLOP",
+    "To compute the energies of all labels of one image.",
+  ),
 )
 
 

@@ -27,10 +27,10 @@ HEADLINE = "average_accuracy"  # what runs are compared by, and the paper's numb
 _DESCRIBED = ("title", "unit", "definition")  # what results.json says of a metric
 
 _REJECTION = {
-  "auroc": "Mean over task ends of the chance that an image of a class to come ranks "
-  "above one of a class seen",
-  "fpr95": "Mean over task ends of the share of images of classes to come accepted "
-  "where 95 % of the others are",
+  "auroc": "Mean over task ends of the probability that an image of a future class "
+  "ranks above one of a class seen",
+  "fpr95": "Mean over task ends of the share of images of future classes that are "
+  "accepted when 95 % of the others are",
 }
 
 Summary = Mapping[str, Any]  # mean, sem, n and, since schema 2, per_seed
@@ -115,7 +115,7 @@ METRICS = (
     "Learning accuracy",
     "%",
     _accuracy(metrics.learning_accuracy),
-    "Mean over tasks of the accuracy right after the task was learned.",
+    "Mean over tasks of the accuracy right after learning the task.",
   ),
   MetricSpec(
     "task_incremental_accuracy",
@@ -129,36 +129,36 @@ METRICS = (
     "Forgetting",
     "points",
     _accuracy(metrics.forgetting),
-    "Mean fall of a task from its best earlier accuracy to that at the end.",
+    "Mean drop of a task's accuracy from its best earlier value to the final one.",
   ),
   MetricSpec(
     "backward_transfer",
     "Backward transfer",
     "points",
     _accuracy(metrics.backward_transfer),
-    "Mean change of a task's accuracy since it was learned.",
+    "Mean change of a task's accuracy from when it was learned to the end.",
   ),
   MetricSpec(
     "forward_transfer",
     "Forward transfer",
     "points",
     _forward_transfer,
-    "Mean head start on a task not yet learned, over no training at all.",
+    "Mean accuracy gain, over the untrained network, on a task not yet learned.",
   ),
   MetricSpec(
     "min_accuracy",
     "Minimum accuracy",
     "%",
     _at_worst(metrics.min_accuracy),
-    "Mean over tasks but the last of the lowest accuracy since they were learned, at "
-    "every evaluation (min-ACC).",
+    "Mean over all tasks but the last of the lowest accuracy since the task was "
+    "learned, at every evaluation (min-ACC).",
   ),
   MetricSpec(
     "worst_case_accuracy",
     "Worst-case accuracy",
     "%",
     _at_worst(metrics.worst_case_accuracy),
-    "Mean over tasks of the last one's accuracy and the others' lowest (WC-ACC).",
+    "Mean of the last task's accuracy and the other tasks' lowest ones (WC-ACC).",
   ),
   *(
     MetricSpec(
@@ -176,8 +176,8 @@ METRICS = (
     "Calibration error",
     "points",
     _calibration,
-    "Expected gap between the probability softmax(-E) of the prediction and how often "
-    "it is right, in 15 bins, after the last step.",
+    "Expected gap between the probability softmax(-E) of a prediction and the share "
+    "of correct ones, in 15 bins, after the last step.",
   ),
 )
 

@@ -15,31 +15,29 @@ _TASKS = Key(
 _SCENARIO = Key(
   "scenario",
   "class",
-  "what is known at test time: nothing (class), shared labels (domain), the task",
+  "known at test time: nothing (class), nothing, with shared labels (domain), the task",
   choices=SCENARIOS,
 )
 _BATCH = Key("batch_size", 128, "rows of a batch", range=Range(least=1))
 _CLASS_ORDER = Key(
   "class_order",
   "fixed",
-  "order in which tasks get classes: their own, or a random one for each seed",
+  "order in which classes are assigned to tasks; random: one for each seed",
   choices=("fixed", "random"),
 )
 _CLASS_GROUPS = Key(
-  "class_groups", (), "classes of each task, ((0, 1), (2, 3, 4)); (): evenly"
+  "class_groups", (), "classes of each task, such as ((0, 1), (2, 3, 4)); (): evenly"
 )
 # Deviation: `released`, as in the authors' code, leaves pixels in place for seed 0
 # alone; the paper does not mention it.
 _FIRST_PERMUTATION = Key(
   "first_permutation",
   "released",
-  "the first task's order of pixels; released: the identity for seed 0 only",
+  "order of the first task's pixels; released: the identity for seed 0 only",
   choices=("released", "identity", "random"),
 )
-_ITERATIONS = Key("iterations", 2000, "training steps of a task", range=Range(least=1))
-_EPOCHS = Key(
-  "epochs_per_task", 10, "passes over the images of a nominal task", range=Range(1)
-)
+_ITERATIONS = Key("iterations", 2000, "training steps per task", range=Range(least=1))
+_EPOCHS = Key("epochs_per_task", 10, "passes over the images of a task", range=Range(1))
 
 # Kinds of tasks, and their keys.
 STREAMS: dict[str, tuple[Key, ...]] = {
@@ -53,8 +51,18 @@ SETTINGS: dict[str, tuple[Key, ...]] = {
   "boundary_free": (_EPOCHS,),
   "joint": (_ITERATIONS,),
 }
-NAME = Key("name", "split", "kind of tasks", choices=tuple(STREAMS))
-SETTING = Key("setting", "boundary_aware", "task boundaries", choices=tuple(SETTINGS))
+NAME = Key(
+  "name",
+  "split",
+  "tasks split the classes, or permute the pixels",
+  choices=tuple(STREAMS),
+)
+SETTING = Key(
+  "setting",
+  "boundary_aware",
+  "what is known about task boundaries",
+  choices=tuple(SETTINGS),
+)
 
 
 def stream_keys(name: str, setting: str) -> dict[str, Key]:

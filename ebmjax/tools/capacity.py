@@ -1,9 +1,9 @@
-"""Draws the curves of the capacity study: training accuracy against number of images.
+"""Runs the capacity study and draws its curves: training accuracy by number of images.
 
-Every point is a run of configs/capacity.py in a folder of its own. What has finished is
-read, and what was interrupted continues, so the same command can be given again, or
-with more sizes. After each point capacity.csv, capacity.json, capacity.svg and
-capacity.png are written again.
+Every point is a run of configs/capacity.py in a folder of its own. You can give the
+same command again, or with more sizes: finished points are read and interrupted ones
+resume. After each point, capacity.csv, capacity.json, capacity.svg and capacity.png are
+updated.
 
   ebmjax capacity --images 10000 30000 100000 --models small medium
   ebmjax capacity --images 1000 --config.stream.iterations=2000
@@ -137,13 +137,19 @@ def _parser() -> argparse.ArgumentParser:
   add = parser.add_argument
   several: dict[str, Any] = {"nargs": "+", "metavar": ("FIRST", "MORE")}
   sizes, models = [10_000, 30_000, 100_000], ["small", "medium"]
-  text = "numbers of images (10000 30000 100000)"
+  text = "numbers of images (default: 10000 30000 100000)"
   add("--images", type=int, default=sizes, help=text, **several)
-  text = "small: 512 units, medium: 1024, large: 4096 (small medium)"
+  text = "small: 512 units, medium: 1024, large: 4096 (default: small medium)"
   add("--models", choices=MODELS, default=models, help=text, **several)
-  add("--networks", choices=NETWORKS, default=NETWORKS, help="(ebm sbc)", **several)
+  add(
+    "--networks",
+    choices=NETWORKS,
+    default=NETWORKS,
+    help="ebm, sbc (default: both)",
+    **several,
+  )
   folder = Path("runs") / "capacity"
-  said = "the study's folder (%(default)s); earlier versions called it --workdir"
+  said = "the study's folder (default: %(default)s)"
   add("--out", "--workdir", type=path_arg, default=folder, metavar="DIR", help=said)
   return parser
 

@@ -1,7 +1,7 @@
 """Writes the model of a finished run to one file that predicts with JAX alone.
 
-With --trunk it writes the trunk of the run's network instead, as that of
-configs/pretrain_cifar10.py, for --config.network.pretrained of CIFAR-100.
+With --trunk, writes the trunk of the run's network instead. That of a run of
+configs/pretrain_cifar10.py serves as --config.network.pretrained for CIFAR-100.
 """
 
 import argparse
@@ -90,10 +90,10 @@ def _parser() -> argparse.ArgumentParser:
   add = parser.add_argument
   add("run", metavar="RUN", type=path_arg, help="the workdir of a finished run")
   add("out", metavar="FILE.npz", type=path_arg, help="the file to write")
-  add("--seed", type=int, help="one of its seeds (default: the first)")
-  add("--task", type=int, help="whose order of pixels, of a run that permutes them")
-  add("--trunk", action="store_true", help="write the trunk of its network alone")
-  add("--half", action="store_true", help="with --trunk: in half precision")
+  add("--seed", type=int, help="the seed to export (default: the first)")
+  add("--task", type=int, help="for permuted pixels: the task whose order inputs have")
+  add("--trunk", action="store_true", help="write only the trunk of the network")
+  add("--half", action="store_true", help="with --trunk: write half precision")
   return parser
 
 

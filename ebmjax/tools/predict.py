@@ -1,4 +1,4 @@
-"""Predicts the labels of inputs with the model of a finished run, or a saved one."""
+"""Labels inputs with the model of a finished run, or with a saved one."""
 
 import argparse
 import csv
@@ -97,11 +97,12 @@ def _parser() -> argparse.ArgumentParser:
   help = "an npz file with x or x_test, or a folder of images"
   add("inputs", metavar="FILE.npz|FOLDER", type=path_arg, help=help)
   add("--out", type=path_arg, help="the CSV file to write (default: the terminal)")
-  help = "one of the run's seeds (default: all of them, as an ensemble)"
+  help = "one seed of the run (default: all of them, as an ensemble)"
   add("--seed", type=int, help=help)
-  help = "refuse inputs of higher energy than this share of the training inputs, 0.95"
+  help = "reject inputs with a higher energy than this share of training inputs, "
+  help += "such as 0.95"
   add("--reject", type=float, metavar="SHARE", help=help)
-  add("--task", type=int, help="whose order of pixels, of a run that permutes them")
+  add("--task", type=int, help="for permuted pixels: the task whose order inputs have")
   return parser
 
 

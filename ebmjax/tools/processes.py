@@ -4,10 +4,10 @@
       --config=configs/splitmnist.py --config.seeds=4 --workdir=runs/split
 
 Everything after `--` is the command line of `ebmjax run`. Each process gets --devices
-devices: so many made of the CPU, or so many of this machine's GPUs (by default an equal
-share of those that CUDA_VISIBLE_DEVICES or the driver lists). The first process's
-output is shown; the others' is kept in --logs, or shown when they fail. If a process
-dies, the others are stopped; the same command continues from the last checkpoint.
+devices: virtual ones on a CPU, or GPUs of this machine (by default an equal share of
+those that CUDA_VISIBLE_DEVICES or the driver lists). The output of the first process is
+shown; that of the others is kept in --logs, and shown if they fail. If a process dies,
+the others are stopped; the same command resumes from the last checkpoint.
 """
 
 import argparse
@@ -224,10 +224,15 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     epilog=details,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
-  parser.add_argument("--processes", type=whole_number, default=2)
-  parser.add_argument("--devices", type=whole_number, help="of each process")
-  parser.add_argument("--platform", choices=("auto", "cpu"), default="auto")
-  parser.add_argument("--logs", type=path_arg, help="folder for the others' output")
+  text = "number of processes (default: %(default)s)"
+  parser.add_argument("--processes", type=whole_number, default=2, help=text)
+  text = "devices of each process (default: 1, or its share of the GPUs)"
+  parser.add_argument("--devices", type=whole_number, help=text)
+  text = "cpu: do not use GPUs (default: %(default)s)"
+  parser.add_argument("--platform", choices=("auto", "cpu"), default="auto", help=text)
+  parser.add_argument(
+    "--logs", type=path_arg, help="folder for the output of the other processes"
+  )
   arguments = parser.parse_args(argv[:cut])
   if not argv[cut + 1 :]:
     parser.error("nothing to run: give the flags of `ebmjax run` after `--`")

@@ -1,13 +1,14 @@
-"""Writes the page of a finished run, or compares several.
+"""Rewrites the page of a finished run, or compares several runs.
 
-With one RUN (the --workdir of a run that has ended) its report.html is written again
-and its closing table printed; only the folder is needed.
+With one RUN (the --workdir of a finished run), rewrites its report.html and prints its
+table of results.
 
-With several, a page that compares them is written, and its table beside it as CSV and
-JSON. Every run is compared with the first: the difference of their average accuracies,
-its 95 % confidence interval and a p-value, seed by seed where the seeds are the same,
-corrected for the number of comparisons (Holm). The configuration keys in which the runs
-differ are listed; runs that were scored on different data get no p-value.
+With several, writes a page that compares them, and its table as CSV and JSON. Every run
+is compared with the first one: the difference of their average accuracies, its 95 %
+confidence interval and a p-value. Runs with the same seeds are compared seed by seed.
+P-values are corrected for the number of comparisons (Holm); runs that were scored on
+different data get none. The page lists the configuration keys in which the runs
+differ.
 """
 
 import argparse
@@ -22,8 +23,8 @@ from ebmjax.runtime import atomic
 from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
 
 _EPILOG = """examples:
-  python -m ebmjax.report runs/splitmnist
-  python -m ebmjax.report runs/splitmnist runs/splitmnist-sbc --out=ebm_sbc.html
+  ebmjax report runs/splitmnist
+  ebmjax report runs/splitmnist runs/splitmnist-sbc --out=ebm_sbc.html
 """
 
 
@@ -80,7 +81,7 @@ def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
   parser = Parser(
-    "python -m ebmjax.report",
+    "ebmjax report",
     description=__doc__,
     epilog=_EPILOG,
     formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,9 +1,9 @@
-"""Draws the paper's figures from finished runs: python -m ebmjax.paper.figures
+"""Draws the paper's figures from finished runs.
 
-Each figure says which runs it needs, as values of their configuration. They are looked
-for in a folder of workdirs; runs that differ in nothing but their seeds are pooled. A
-figure is written as SVG (its letters are outlines, so it looks alike everywhere), PDF
-(letters are text, the font is embedded) and PNG, the same bytes for the same runs.
+Each figure states the configuration of the runs it needs and looks for them in a folder
+of workdirs. Runs that differ only in their seeds are pooled. A figure is written as SVG
+(letters are outlines, so it looks the same everywhere), PDF (letters are text in an
+embedded font) and PNG. The same runs give the same bytes.
 """
 
 from ebmjax.paper.figures.files import FIGURES, draw, draw_each

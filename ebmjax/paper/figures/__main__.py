@@ -56,21 +56,21 @@ def _parser() -> argparse.ArgumentParser:
   parser = Parser(
     prog="figures",
     description=figures.__doc__,
-    usage="python -m ebmjax.paper.figures [NAME ...] [--runs=DIR] [--out=DIR]",
+    usage="ebmjax figures [NAME ...] [--runs=DIR] [--out=DIR] [--allow_partial]",
     epilog=f"figures:\n{names}\n\n"
-    "Without a name they are listed: which can be drawn, and the commands that make\n"
-    "the runs of the others.",
+    "Without a name, all figures are listed: those that can be drawn, and for the\n"
+    "others the commands of the missing runs.",
     formatter_class=argparse.RawDescriptionHelpFormatter,
     allow_abbrev=False,
   )
   add = parser.add_argument
   add("names", nargs="*", metavar="NAME", help="the figures to draw")
   folder = "%(default)s"
-  told = f"the folder under which the runs' workdirs lie ({folder})"
+  told = f"the folder that contains the runs (default: {folder})"
   add("--runs", type=path_arg, default=Path("runs"), metavar="DIR", help=told)
-  told = f"where NAME.svg, NAME.pdf and NAME.png are written ({folder})"
+  told = f"where NAME.svg, NAME.pdf and NAME.png are written (default: {folder})"
   add("--out", type=path_arg, default=Path("figures"), metavar="DIR", help=told)
-  told = "takes runs on part of the data, too; the title says so"
+  told = "accept runs on part of the data; the title then says so"
   add("--allow_partial", action="store_true", help=told)
   return parser
 

@@ -187,7 +187,7 @@ def _names(sections: Iterable[str] = tuple(SECTIONS)) -> list[str]:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
   names = "\n".join(f"  {name}" for name in _names())
   parser = Parser(
-    "python -m ebmjax.bench",
+    "ebmjax bench",
     description=bench.__doc__,
     epilog=f"cases:\n{names}",
     formatter_class=argparse.RawTextHelpFormatter,
@@ -198,8 +198,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
   add(
     "--peer",
-    "an interpreter that has torch, to time PyTorch in turn with ours; `torch`: the\n"
-    f"one in {peer.VARIABLE}, or else this one",
+    "a Python interpreter that has torch, to time PyTorch as well; `torch`: the one\n"
+    f"in {peer.VARIABLE}, or else this one",
     metavar="PYTHON",
   )
   add(
@@ -209,27 +209,29 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     type=_sections,
     default=list(USUAL),
   )
-  add("--curves", "measures the curves, and nothing else", action="store_true")
-  add("--only", "only the cases whose name contains this", metavar="TEXT", default="")
+  add("--curves", "measure only the curves", action="store_true")
+  add(
+    "--only", "measure only cases whose name contains this", metavar="TEXT", default=""
+  )
   add(
     "--rounds",
-    "alternating rounds, whose medians are reported (default 7; with --quick 2)",
+    "alternating rounds; medians are reported (default: 7, with --quick 2)",
     metavar="N",
     type=whole_number,
   )
   add(
     "--quick",
-    "a tenth of the work in a round, few images in whole runs: to see it run",
+    "a tenth of the work per round and few images, to try it out",
     action="store_true",
   )
   add(
     "--out",
-    "also writes the figures as JSON, to a new file, after every case; the curves, as\n"
-    ".svg and .png, go beside it",
+    "also write the figures to a new JSON file after every case; curves are written\n"
+    "next to it as .svg and .png",
     metavar="FILE",
     type=path_arg,
   )
-  add("--show", "prints the tables of such a file", metavar="FILE", type=path_arg)
+  add("--show", "print the tables of such a file", metavar="FILE", type=path_arg)
   return parser.parse_args(arguments)
 
 

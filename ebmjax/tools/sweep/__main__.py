@@ -1,25 +1,26 @@
-"""Runs an experiment with many settings and names the best by validation accuracy.
+"""Runs an experiment with many settings and names the best one by validation accuracy.
 
-Training images are held out for it: a setting chosen on the test images would score
-better there than it is. Every setting is a run in a folder of its own under DIR. What
-has finished is only read and what was interrupted continues, so the same command can be
-given again, or with more values. DIR/sweep.csv and DIR/sweep.json have the table of the
-command's settings, DIR/sweep.html also pictures; they are written as settings end.
+The accuracy is that of training images that are held out: a setting chosen by its test
+accuracy would look better than it is. Every setting is a run in a folder of its own
+under DIR. You can give the same command again, or with more values: finished settings
+are read and interrupted ones resume. DIR/sweep.csv and DIR/sweep.json hold the table of
+settings, and DIR/sweep.html shows it with charts; all are updated when a setting ends.
 
-Settings that differ only in numbers such as a strength or a learning rate are trained
-together: one program, compiled once, in turn on a CPU and side by side on accelerators.
-On a CPU each has the bits of the same run alone.
+Settings that differ only in numbers, such as a strength or a learning rate, are trained
+together by one program: in turn on a CPU, side by side on accelerators. On a CPU, each
+gives the same bits as a run of its own.
 
   ebmjax sweep --config=configs/splitmnist.py:contrastive,ewc,sbc \\
     --grid config.method.strength=1e2,1e4,1e6 \\
     --grid config.optimiser.learning_rate=1e-4,1e-3 --seeds=3 --test
 
-runs six settings of three seeds each, then the best of them on the test images.
+runs six settings with three seeds each, then the best one on the test images.
 
   --random=20 --range config.method.strength=1:1e8
 
-draws 20 settings instead. By default the held-out images of the whole stream choose;
---select=first_task and --choose-on=FILE are for those who must not see it beforehand.
+draws 20 random settings instead. By default, a setting is chosen by its accuracy on all
+tasks; --select=first_task and --choose-on=FILE choose without looking at later tasks or
+at the experiment itself.
 """
 
 import argparse
@@ -201,36 +202,34 @@ def _parser() -> argparse.ArgumentParser:
   several: dict[str, Any] = {"action": "append", "default": []}
   text = "the experiment, as for ebmjax run"
   add("--config", default="", metavar="FILE[:variants]", help=text)
-  text = "the values of a key; of several grids all combinations are run"
+  text = "values of a key; with several grids, all combinations are run"
   add("--grid", metavar="config.KEY=V,V", help=text, **several)
-  text = "one setting, 'config.KEY=V config.KEY=V', or a file with one in each line; "
-  text += "with grids, each is run at every point of them"
+  text = "one setting, 'config.KEY=V config.KEY=V', or a file with one per line; with "
+  text += "grids, each setting is run at every point of them"
   add("--list", metavar="SETTING|FILE", help=text, **several)
-  text = "the ends of a random key's values, for --random"
+  text = "range of a key for --random"
   add("--range", metavar="config.KEY=LOW:HIGH", help=text, **several)
-  text = "random points of the ranges; more of them begin with the same ones"
+  text = "number of random settings; a larger number keeps the earlier ones"
   add("--random", type=int, metavar="N", help=text)
-  text = (
-    "whose held-out images choose: those of the whole_stream at its end, or of the\n"
-  )
-  text += "first_task when that has ended"
+  text = "choose by held-out images of the whole_stream at its end, or of the\n"
+  text += "first_task when it ends"
   ways = ("whole_stream", "first_task")
   add("--select", choices=ways, default=ways[0], help=text)
-  text = "another experiment to choose the setting on, which --test then runs with\n"
-  text += "--config"
+  text = "choose the setting on another experiment; --test then runs --config with it"
   add("--choose-on", metavar="FILE[:variants]", help=text)
-  text = "settings that are trained at once, by one program, where they differ in\n"
-  text += "numbers that it need not know (all of them)"
+  text = "how many settings to train at once, by one program, where they differ only\n"
+  text += "in numbers (default: all)"
   add("--together", type=whole_number, metavar="N", help=text)
-  text = "seeds of each setting, together in one run (the experiment's own)"
+  text = "seeds of each setting (default: the experiment's)"
   add("--seeds", type=int, metavar="N", help=text)
-  text = "training images of each class to hold out (a tenth of the smallest class)"
+  text = "training images per class to hold out (default: 10 %% of the smallest\n"
+  text += "class)"
   add("--validation", type=int, metavar="N", help=text)
-  text = "the sweep's folder (runs/NAME-VARIANTS-sweep)"
+  text = "folder of the sweep (default: runs/NAME-VARIANTS-sweep)"
   add("--out", type=path_arg, metavar="DIR", help=text)
-  text = "run the best setting, trained on all images, on the test set (DIR/best-test)"
+  text = "train the best setting on all images and test it (DIR/best-test)"
   add("--test", action="store_true", help=text)
-  text = "seeds of the test (as many as of each setting)"
+  text = "seeds of the test (default: as many as of each setting)"
   add("--test-seeds", type=int, metavar="N", help=text)
   return parser
 
