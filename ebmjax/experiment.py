@@ -38,14 +38,14 @@ def run(
 ) -> Results:
   """Runs `config` in the folder `workdir` and returns its results.
 
-  They are a mapping, that of results.json, and show as a table. What the run has to
-  say goes to standard error, unless logging has been set up.
+  The results are a mapping with the content of results.json that is displayed as a
+  table. Messages go to standard error, unless logging has been set up.
 
-  Reads a finished run without running it again, and continues an interrupted one from
-  its last checkpoint. All processes of a distributed run call it; process 0 alone reads
-  and writes the folder, and the others get an empty mapping. `dataset` is the data that
-  config.data names, if it is loaded already; `command` is the command line to run it
-  again, which the results keep.
+  A finished run is read, not run again; an interrupted one continues from its last
+  checkpoint. All processes of a distributed run call this function; only process 0
+  reads and writes the folder, and the others get an empty mapping. `dataset` is the
+  data set, if it is loaded already; `command` is the command line that repeats the
+  run, which the results store.
   """
   (found,) = run_together([(config, workdir)], dataset, command=command)
   if isinstance(found, DivergenceError):
@@ -61,9 +61,9 @@ def run_together(
 ) -> list[Results | DivergenceError]:
   """Runs several configurations, each in its own folder, by one compiled program.
 
-  They may differ in keys marked `Traced` alone, and must have come equally far. Each
-  folder is then that of the same run alone. One that diverges beside others has its
-  error in the place of its results.
+  They may differ only in keys marked `Traced`, and must have reached the same step.
+  Each folder ends as it would if its run were alone. The results of a run that diverges
+  are replaced by its error.
   """
   started = time.perf_counter()
   show_messages()

@@ -1,11 +1,11 @@
-r"""Training objectives: pure functions of energies, one value a row.
+r"""Training objectives: pure functions of energies, with one value for each row.
 
 Every loss takes energies [B, K] whose column 0 belongs to the true label, and
 valid [B, K], the candidates that count (column 0 always does). It returns [B]; the
 caller reduces. A row without a valid negative contributes exactly 0, to the value and
 to the gradient, so a batch of a single class is harmless.
 
-Nothing here knows of networks or parameters, so the functions serve any JAX code:
+The functions know nothing of networks or parameters, so they work in any JAX code:
 
 >>> import jax.numpy as jnp
 >>> from ebmjax import losses
@@ -30,7 +30,7 @@ def contrastive(energies: ArrayLike, valid: ArrayLike) -> Array:
   softplus(E(x, y) - E(x, y^-))
 
   Deviation: the paper (eq. 6) writes the bare difference; its released code optimises
-  this bounded form, which meets most of the paper's figures.
+  this bounded form, which reproduces most of the paper's figures.
   """
   energies, valid = _as_pair(energies, valid)
   return _mean_over_negatives(jax.nn.softplus(_gaps(energies)), valid)

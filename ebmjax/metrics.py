@@ -2,9 +2,9 @@
 
 A matrix [R, T, T] holds, for each run, the accuracy on task j (column) after finishing
 task i (row), as a fraction, and NaN where nothing was evaluated. A metric that needs an
-entry which is missing is NaN for that run: never a mean over the rest.
+entry that is missing is NaN for that run, not a mean over the rest.
 
-Two tasks, one run; the first task fell from 90 to 60 % while the second was learned:
+One run of two tasks; the first dropped from 90 to 60 % while the second was learned:
 
 >>> import numpy as np
 >>> from ebmjax import metrics
@@ -55,10 +55,10 @@ def learning_accuracy(matrix: np.ndarray) -> np.ndarray:
 
 
 def forgetting(matrix: np.ndarray) -> np.ndarray:
-  """Returns [R], how far tasks fell from their best earlier accuracy.
+  """Returns [R], how far tasks dropped from their best earlier accuracy.
 
   Equal to 1/(T-1) sum_{j<T} (max_{i<T} R[i, j] - R[T, j]); NaN for a single task.
-  Before a task was learned it need not have been evaluated.
+  A task need not have been evaluated before it was learned.
   """
   if matrix.shape[-1] < 2:
     return _undefined(matrix)

@@ -1,10 +1,10 @@
-"""Negatives: the labels that are contrasted with the true one.
+"""Negatives: the labels that the true one is compared with.
 
 Every function maps a key and labels y [B] to candidate labels [B, K] and valid [B, K];
-column 0 is the true label. Nothing loops or rejects: where a row has no class besides
-its own, its negatives are marked invalid, and the losses ignore them. The slot of a
-class that does not count holds the true label, so that a network need not compute
-labels that no row names.
+column 0 is the true label. There is no loop or rejection: if a row has no other class
+to choose from, its negatives are marked invalid and the losses ignore them. The slot of
+an invalid class holds the true label, so a network need not compute labels that no row
+uses.
 
 Three rows, when there are four classes:
 

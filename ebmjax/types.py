@@ -66,9 +66,9 @@ def make_batch(
   """Returns a batch outside of any stream: inputs x [B, ...] and their labels y [B].
 
   Masks say which classes count: `seen` [C] bool those that training may normalise over,
-  `task_classes` [C] bool those that may be negatives. Each has the value of the other
-  by default, and without both all of `num_classes` count. x may be None where nothing
-  reads it. Raises ValueError for what does not fit.
+  `task_classes` [C] bool those that may be negatives. If one mask is missing, it equals
+  the other; if both are, all of `num_classes` count. x may be None if nothing reads it.
+  Raises ValueError for arguments that do not fit together.
   """
   labels = as_labels(y)
   if x is not None:
@@ -190,10 +190,10 @@ class Learner(NamedTuple):
 
 
 def trace_once(learner: Learner) -> Learner:
-  """Keeps the traces of a learner's functions, for all programs they are part of.
+  """Traces a learner's functions once, for all programs that contain them.
 
-  Tracing is most of the time before the first step of a small run. The functions stay
-  parts of their callers' programs: nothing is compiled by itself.
+  Tracing takes most of the time before the first step of a small run. The functions
+  remain parts of their callers' programs and are not compiled separately.
   """
 
   def kept(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,6 @@
-"""Configurations: the keys of what is chosen, files of experiments, the same run.
+"""Configurations: keys of the chosen components, experiment files, identity of runs.
 
-`schema` and `components` stand left of everything; the other modules span the
-components and import them.
+`schema` and `components` do not import the components; the other modules do.
 """
 
 from collections.abc import Mapping
@@ -20,8 +19,8 @@ def default() -> ConfigDict:
 def with_settings(config: ConfigDict, settings: Mapping[str, Any]) -> ConfigDict:
   """Returns a copy of `config` with dotted keys such as "network.name" set.
 
-  Where a choice changes, its group gets the keys of the new one: values of keys that
-  both have are kept, except for a method's, which start from its defaults.
+  If a choice changes, its group gets the keys of the new component. Keys that both have
+  keep their values, except for those of a method, which start from its defaults.
   """
   from ebmjax.config.groups import complete
 

@@ -36,7 +36,7 @@ class Free(NamedTuple):
 
 
 class Traced(NamedTuple):
-  """Marks a number of which runs of one compiled program may have different values.
+  """Marks a number that may differ between runs of one compiled program.
 
   A component may do arithmetic with such a parameter, but not compare it.
   """

@@ -36,7 +36,7 @@ def load(config: Any) -> Dataset:
   Attributes of config: `name`; `source`, where to look; `dir`, the folder with the
   files or the TFDS sets ("" is TFDS' default folder, and no folder of files);
   `require_full`, to accept nothing but the full official set. May be absent: `download`
-  (True), which allows the network; `validation` (0), how many training images of each
+  (True), which permits downloads; `validation` (0), how many training images of each
   class take the place of the test images; `images` (0: all), how many of the others to
   train on; `memorise` (False), which puts random labels on them and makes them the test
   images; and the parameters of the set's own `load`.

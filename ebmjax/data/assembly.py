@@ -22,12 +22,12 @@ def from_arrays(
   test_share: float = 0.2,
   range: Sequence[float] = (),
 ) -> Dataset:
-  """Returns arrays as a data set that every part of ebmjax takes.
+  """Returns arrays as a data set that every part of ebmjax accepts.
 
   x: images [N, H, W], [N, H, W, 1] or [N, H, W, 3] of integers or floats, or rows
-  [N, F]; y [N]: integers or strings. Without a test part `test_share` of each class is
-  held out for it, always the same rows. `range` (low, high) are the pixels that stand
-  for black and white, by default 0 to 1 or 0 to 255, whichever holds all of them.
+  [N, F]; y [N]: integers or strings. Without a test part, `test_share` of each class is
+  held out, always the same rows. `range` (low, high) gives the values of black and
+  white, by default 0 to 1 or 0 to 255, whichever contains all values.
 
   >>> import numpy as np
   >>> from ebmjax import data

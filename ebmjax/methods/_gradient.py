@@ -1,7 +1,7 @@
 """What the methods that follow a gradient share.
 
-Such a method is plain descent and an `Addition`: a state of its own, a say in the loss,
-a look at every step, and what it does when a task ends.
+Such a method is plain gradient descent plus an `Addition`: its own state, its part of
+the loss, what it records of every step, and what it does when a task ends.
 """
 
 from collections.abc import Callable
@@ -75,7 +75,7 @@ class Addition(NamedTuple):
 def gradient_learner(problem: Problem, addition: Addition | None = None) -> Learner:
   """Returns the learner that descends the objective, with what a method adds.
 
-  The optimiser's state is kept over task boundaries, as in the released code.
+  The optimiser keeps its state across task boundaries, as in the released code.
   """
   network, tx = problem.network, problem.tx
   added, row_losses = addition or Addition(), row_losses_of(problem)

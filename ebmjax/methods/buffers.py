@@ -1,10 +1,10 @@
 """Stores of a fixed number of old images: pure functions over trees of arrays.
 
-Two kinds. A `Buffer` is filled at task boundaries, when everything stored so far (the
-owners: tasks, or classes) makes room for an equal share of what just ended. A
-`Reservoir` takes a stream as it comes, row by row, and holds at any time a uniform
-sample of all of it. Shapes never change: `taken` says how many slots are taken, always
-the first ones. Five numbers offered to three slots, two drawn:
+There are two kinds. A `Buffer` is filled at task boundaries: the owners so far (tasks
+or classes) shrink to make room for an equal share of the task that just ended. A
+`Reservoir` accepts a stream row by row and holds a uniform sample of all rows so far.
+Shapes never change; `taken` says how many slots, always the first ones, are in use.
+Here, five numbers are offered to three slots and two are drawn:
 
 >>> import jax, jax.numpy as jnp
 >>> from ebmjax.methods import buffers

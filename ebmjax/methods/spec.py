@@ -1,4 +1,4 @@
-"""What there is to know about a method beside its code, in one record."""
+"""What is known about a method besides its code, in one record."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Trained models: finished runs to predict with, a classifier that learns on."""
+"""Trained models: finished runs that predict, and a classifier that keeps learning."""
 
 from ebmjax.models.estimator import EnergyClassifier
 from ebmjax.models.loading import load

@@ -1,4 +1,4 @@
-"""A classifier by scikit-learn's conventions that takes new classes at any time."""
+"""A classifier that follows scikit-learn's conventions and accepts new classes."""
 
 import inspect
 import math
@@ -26,7 +26,7 @@ _ROOM = 8  # classes at first, where they are not announced
 
 
 class EnergyClassifier:
-  """Learns from rows or images as they come, with classes nobody announced.
+  """Learns from rows or images as they arrive, with new classes at any time.
 
   >>> import numpy as np
   >>> from ebmjax import EnergyClassifier
@@ -40,26 +40,27 @@ class EnergyClassifier:
   >>> model.predict([[2.0] * 4, [-2.0] * 4]).tolist()
   ['emu', 'cat']
 
-  Parameters: `method` is a method of `ebmjax.methods` and `network` one of
-  `ebmjax.networks`, by name or import path; auto is a layer of random Fourier features
-  for methods in closed form, and the paper's energy network for all others, so that
-  method="finetune" is the paper's EBM. `settings` are further keys of a configuration,
-  such as {"method.strength": 10.0, "network.hidden": 400}.
+  Parameters: `method` is a method of `ebmjax.methods` and `network` a network of
+  `ebmjax.networks`, by name or import path. The network "auto" is a layer of random
+  Fourier features for closed-form methods and the paper's energy network for all
+  others, so method="finetune" is the paper's EBM. `settings` are further configuration
+  keys, such as {"method.strength": 10.0, "network.hidden": 400}.
 
-  `boundaries` says where tasks end, for methods that consolidate then: "auto", before a
-  call whose classes are all new; "manual", at `end_task()`; "none", never.
+  `boundaries` says when a task ends, for methods that consolidate at that point:
+  "auto", before a call whose classes are all new; "manual", at `end_task()`; "none",
+  never.
 
-  Batches that a run has give the very numbers of that run (`boundaries="manual"`), with
-  one exception: a method that looks back at a finished task, such as `er` or
-  `online_ewc`, is shown the rows that were given since the one before, in their order
-  and as often as they came, where a run has each row of the task once. What it draws of
-  them then differs, and so does all that follows.
+  The batches of a run give exactly the numbers of that run (`boundaries="manual"`).
+  Methods that look back at a finished task, such as `er` or `online_ewc`, are an
+  exception: they see the rows passed since the previous boundary, in order and with
+  repetitions, while a run shows them each row of the task once. They then draw other
+  rows, and later numbers differ.
 
-  `range` are the pixels that stand for black and white (by default 0 to 1 or 0 to 255,
-  whichever holds the first call's). Inputs are normalised by the first call's mean and
-  deviation, unless settings have "data.mean" and "data.std". `calibration_rows` of all
-  rows are kept to know which energies are usual (`predict(x, reject=0.95)`); nothing is
-  trained on them.
+  `range` gives the values of black and white (by default 0 to 1 or 0 to 255, whichever
+  contains the values of the first call). Inputs are normalised by the mean and standard
+  deviation of the first call, unless settings have "data.mean" and "data.std".
+  `calibration_rows` rows are kept to estimate which energies are usual
+  (`predict(x, reject=0.95)`); they are never trained on.
   """
 
   _estimator_type = "classifier"
@@ -84,7 +85,7 @@ class EnergyClassifier:
     self._model: Model | None = None  # of what was learned, once it is asked for
 
   def fit(self, x: Any, y: Any) -> "EnergyClassifier":
-    """Forgets everything and takes `epochs` passes over x [N, ...] in random order."""
+    """Starts from scratch and makes `epochs` passes over x [N, ...] in random order."""
     self.__dict__.pop("_learner", None)
     x, y = _as_pair(x, y)
     rng = np.random.default_rng(self.random_state)
@@ -96,17 +97,17 @@ class EnergyClassifier:
   def partial_fit(
     self, x: Any, y: Any, classes: Sequence[Label] | None = None
   ) -> "EnergyClassifier":
-    """Takes one pass over x [N, ...], images or rows, of labels y [N], in order.
+    """Makes one pass, in order, over images or rows x [N, ...] with labels y [N].
 
-    Any label may be a new one. `classes`, if all are known at the first call, saves the
-    room for others.
+    Labels may be new. If all classes are known at the first call, passing them as
+    `classes` saves memory.
     """
     x, y = _as_pair(x, y)
     self._learn(x, y, None if classes is None else np.unique(np.asarray(classes)))
     return self
 
   def end_task(self) -> "EnergyClassifier":
-    """Lets the method consolidate: what follows belongs to another task."""
+    """Ends a task: the method consolidates, and later rows belong to the next task."""
     self._require_fitted()
     self._learner.end_task()
     self._model = None
@@ -203,7 +204,7 @@ class EnergyClassifier:
 
   @property
   def model_(self) -> Model:
-    """Returns the model of what was learned so far."""
+    """Returns a model of what has been learned so far."""
     self._require_fitted()
     self._learner.require_finite()
     learner = self._learner
@@ -226,7 +227,7 @@ class EnergyClassifier:
     return self.model_.predict(x, reject)
 
   def predict_proba(self, x: Any) -> np.ndarray:
-    """Returns [N, K]: the softmax of minus the energies, in the order of `classes_`."""
+    """Returns [N, K]: the softmax of the negated energies, ordered as `classes_`."""
     return probabilities(self.energies(x))
 
   def score(self, x: Any, y: Any) -> float:
@@ -234,15 +235,15 @@ class EnergyClassifier:
     return float(np.mean(self.predict(x) == np.asarray(y)))
 
   def save(self, path: str | Path) -> None:
-    """Writes the model to one file; a file that was there is whole until then."""
+    """Writes the model to one file; an existing file is replaced at the end."""
     self._require_fitted()
     files.save(self, Path(path))
 
   @classmethod
   def load(cls, path: str | Path, seed: int | None = None) -> "EnergyClassifier":
-    """Returns the model of a file, or of the workdir of a finished run, to learn on.
+    """Returns a model, from a file or the workdir of a finished run, to keep training.
 
-    `seed` is for a run: one of its seeds, by default the first.
+    `seed` chooses one of a run's seeds, by default the first.
     """
     return files.load(cls, Path(path), seed)
 
@@ -252,7 +253,7 @@ class EnergyClassifier:
     return {name: getattr(self, name) for name in _parameters(type(self))}
 
   def set_params(self, **params: Any) -> "EnergyClassifier":
-    """Sets constructor's arguments, which the next `fit` uses."""
+    """Sets arguments of the constructor, which the next `fit` uses."""
     known = _parameters(type(self))
     for name, value in params.items():
       if name not in known:

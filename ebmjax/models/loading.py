@@ -44,10 +44,10 @@ class Trained(NamedTuple):
 
 
 def load(run: str | Path, seed: int | None = 0) -> Model:
-  """Returns the model that a finished run has trained.
+  """Returns the trained model of a finished run.
 
-  `run` is its workdir, `seed` one of its seeds; None: all of them as an ensemble, whose
-  energies are the mean.
+  `run` is its workdir and `seed` one of its seeds; None loads all of them as an
+  ensemble, which averages their energies.
 
   model = ebmjax.load("runs/ebm")
   model.predict(x)  # x [N, 28, 28], labels [N]

@@ -79,10 +79,11 @@ def make_outputs(
 
 
 class Model:
-  """A trained energy model, or an ensemble of those of several seeds.
+  """A trained energy model, or an ensemble over several seeds.
 
-  Inputs are images or rows as the training had them: their range and normalisation are
-  part of the model. Energies of an ensemble are the mean over its members.
+  Inputs are images or rows in the form of the training data; the range of values and
+  the normalisation are part of the model. An ensemble averages the energies of its
+  members.
   """
 
   def __init__(
@@ -108,7 +109,7 @@ class Model:
   def energies(self, x: Any, *, task: int | None = None) -> np.ndarray:
     """Returns energies [N, K] of inputs x [N, ...] for each of `classes`.
 
-    `task` is for runs that permute pixels alone: the task whose order x is shown in.
+    `task` is only for runs that permute pixels: the task whose order of pixels x has.
     """
     return self._energies(self.form.accept(x), task)
 
@@ -127,8 +128,8 @@ class Model:
   ) -> np.ndarray:
     """Returns the label [N] of lowest energy for each of x [N, ...].
 
-    `reject`, a share such as 0.95, refuses inputs whose energy is higher than that of
-    this share of the training inputs: their label is -1, or None among strings.
+    `reject`, a share such as 0.95, rejects inputs with a higher energy than this share
+    of the training inputs: their label is -1, or None if labels are strings.
     """
     energies = self.energies(x, task=task)
     labels = self.classes[np.argmin(energies, axis=1)]
@@ -139,11 +140,11 @@ class Model:
     return without(labels, is_outside(energies, usual, reject))
 
   def predict_proba(self, x: Any, *, task: int | None = None) -> np.ndarray:
-    """Returns [N, K]: the softmax of minus the energies."""
+    """Returns [N, K]: the softmax of the negated energies."""
     return probabilities(self.energies(x, task=task))
 
   def features(self, x: Any, *, task: int | None = None) -> np.ndarray:
-    """Returns the network's features [N, F] of x; of an ensemble, its first member."""
+    """Returns the features [N, F] of x, of an ensemble those of its first member."""
     params, model_state = network_variables(self._states)
     compute = jax.jit(self._network.features)
     first = jax.tree.map(lambda leaf: leaf[0], (params, model_state))
@@ -194,7 +195,7 @@ class Model:
 
 
 def probabilities(energies: np.ndarray) -> np.ndarray:
-  """Returns the softmax [N, K] of minus the energies [N, K].
+  """Returns the softmax [N, K] of the negated energies [N, K].
 
   >>> probabilities(np.array([[1.0, 1.0]])).tolist()
   [[0.5, 0.5]]

@@ -5,8 +5,8 @@ A network is one file with a factory, whose keyword-only parameters are its keys
 a spec in another package, and `ebmjax.testing.check_network(SPEC)` tests it.
 
 `from_module` takes a Linen module, `from_nnx` one of `flax.nnx`, and `from_functions`
-functions of parameters, as Equinox, Haiku and plain JAX have them. `grow` gives a
-trained network room for more classes; `ebmjax.EnergyClassifier` does so by itself.
+functions of parameters, as Equinox, Haiku and plain JAX have them. `grow` makes room
+for more classes in a trained network; `ebmjax.EnergyClassifier` does so by itself.
 """
 
 from collections.abc import Mapping, Sequence

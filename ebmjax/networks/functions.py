@@ -1,8 +1,8 @@
 """Networks of other libraries, or of none, behind the functions of `types.Network`.
 
-Of Equinox, Haiku and plain JAX `from_functions` takes an energy function of its
-parameters; of `flax.nnx`, `from_nnx` takes what builds a module. Both ask for labels
-[B, K] alone: one set of labels for a whole batch is given to each of its rows.
+`from_functions` takes an energy function of parameters, as Equinox, Haiku and plain JAX
+have them. `from_nnx` takes a function that builds a `flax.nnx` module. Both only need
+to handle labels [B, K]: a set of labels for the whole batch is repeated for each row.
 """
 
 from collections.abc import Callable
@@ -76,9 +76,9 @@ def from_nnx(
   """Returns a network of the modules that make(rngs) builds.
 
   module(x, labels) returns energies [B, K] of labels [B, K] for prepared inputs
-  x [B, ...]; a method `features(x)`, which some methods need, returns [B, F]. Its
-  `nnx.Param` are trained. What else it holds (running statistics, random streams) moves
-  in training, and stays as it is at test time.
+  x [B, ...]; a method `features(x)`, which some methods need, returns [B, F]. Variables
+  of type `nnx.Param` are trained. All others (running statistics, random streams)
+  change during training and stay fixed at test time.
   """
   from flax import nnx
 

@@ -18,9 +18,9 @@ def from_module(
 ) -> Network:
   """Returns pure functions over a Linen module of the form module(x, labels).
 
-  `input_shape` is what the module sees of a row after `normalise`. Variables beside its
-  parameters stay as they were initialised: a module that moves running statistics is
-  refused (`with_trunk` has them).
+  `input_shape` is the shape of a row after `normalise`. Variables other than parameters
+  keep their initial values: a module that updates running statistics is refused
+  (`with_trunk` handles those).
   """
   normalise = normalise or Normalise()
 

@@ -1,4 +1,4 @@
-"""What a network is built for, and what there is to know about it beside its code."""
+"""What a network is built for, and what is known about it besides its code."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence

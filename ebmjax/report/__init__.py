@@ -1,9 +1,10 @@
 """The outputs of a run: results, tables, figures, pages and TensorBoard curves.
 
-`write` needs the evaluations of a run as a `History`; `Board` takes its curves while it
-runs. A metric is a row of `METRICS` or a `MetricSpec` given to `write`. Of `facts` this
-package reads `data_source`, `data_full`, `wall_time` (seconds), `steps_per_second`
-(over all seeds) and `budget`, each of them optional; all others are only kept.
+`write` needs the evaluations of a run as a `History`; `Board` receives its curves
+during the run. A metric is a row of `METRICS` or a `MetricSpec` passed to `write`. Of
+`facts`, this package reads `data_source`, `data_full`, `wall_time` (seconds),
+`steps_per_second` (over all seeds) and `budget`, all optional; it stores the others
+unread.
 """
 
 from ebmjax.report.files import write

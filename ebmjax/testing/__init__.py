@@ -1,9 +1,9 @@
-"""The library's batteries of tests, for components of other packages, too.
+"""The library's tests of components, for use in other packages as well.
 
     def test_my_method():
       check_method(my_package.method.SPEC, budget=12)
 
-An AssertionError says in a sentence what a component has to do otherwise.
+An AssertionError says in one sentence what the component must do instead.
 """
 
 from ebmjax.testing.methods import check_method

@@ -1,4 +1,4 @@
-"""The battery of a method: what runner, evaluation and checkpoints rely on.
+"""Tests of a method: what the runner, evaluation and checkpoints rely on.
 
 `check_method` runs all of it. The checks take a `Trial`, so that a test can also be one
 check of one method; programs are compiled once for all of them.
@@ -100,7 +100,7 @@ def check_method(
   exempt: Mapping[str, str] | None = None,
   **keys: Any,
 ) -> None:
-  """Raises AssertionError with a sentence where a method breaks a contract.
+  """Raises AssertionError, with a sentence, if a method breaks a contract.
 
   `keys` are the method's; `exempt` names checks that do not apply, with the reason, as
   the spec's own `exempt` does.

@@ -1,4 +1,4 @@
-"""The battery of a network: what losses, methods and evaluation rely on.
+"""Tests of a network: what losses, methods and evaluation rely on.
 
 `check_network` runs all of it. The checks take a `Trial`, so that a test can also be
 one check of one network; programs are compiled once for all of them.
@@ -78,7 +78,7 @@ def _compiled(network: Network) -> Any:
 
 
 def check_network(spec: NetworkSpec, **keys: Any) -> None:
-  """Raises AssertionError with a sentence where a network breaks a contract."""
+  """Raises AssertionError, with a sentence, if a network breaks a contract."""
   check_spec(spec)
   require_valid(keys, spec.keys, "the test")
   trial = make_trial(spec, **keys)
