@@ -41,10 +41,10 @@ def sections(results: Mapping[str, Any]) -> list[Markup]:
 
 def _command(command: str | None) -> list[Markup]:
   if not command:
-    text = "The command was not recorded. All its keys stand below and in config.json."
+    text = "The command was not recorded. All its keys are below and in config.json."
     return [element("p", text)]
   code = element("pre", element("code", command), tabindex=0)
-  return [code, element("p", "Give another folder with --workdir to keep this one.")]
+  return [code, element("p", "To keep this run, pass another folder with --workdir.")]
 
 
 def _config(config: Mapping[str, Any]) -> list[Markup]:

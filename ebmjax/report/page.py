@@ -20,15 +20,15 @@ NAME = "report.html"
 MAX_TABLE = 12  # tasks that are shown one by one; more are folded away
 _OVER_TRAINING = ("accuracy_per_task", "loss")
 _REJECTION = (
-  "A high energy refuses an image. Test images of the classes seen so far are set "
-  "against those of classes still to come, which no training has shown. AUROC is 100 % "
-  "where every unseen image has the higher energy and 50 % by chance; FPR95 is the "
-  "share of unseen images accepted where 95 % of the others are. The energy is the "
-  "lowest of the classes seen, or their free energy -logsumexp(-E)."
+  "Images of high energy can be rejected. Test images of the classes seen so far are "
+  "compared with those of future classes, which training has not shown. AUROC is 100 % "
+  "if every image of a future class has the higher energy, and 50 % by chance. FPR95 "
+  "is the share of these images that is accepted when 95 % of the others are. The "
+  "energy is the lowest of the classes seen, or their free energy -logsumexp(-E)."
 )
 _FOOTER = (
   "± is one standard error of the mean over seeds. The paper is Li, Du, van de Ven and "
-  "Mordatch, Energy-Based Models for Continual Learning, CoLLAs 2022. The numbers of "
+  "Mordatch, Energy-Based Models for Continual Learning, CoLLAs 2022. The numbers on "
   "this page are in results.json, in the folder of the run."
 )
 
@@ -112,8 +112,8 @@ def _warnings(results: Mapping[str, Any]) -> list[str]:
     )
   if results["config"]["data"].get("memorise"):
     found.append(
-      "Labels are random and are memorised: the images evaluated are those of "
-      "training, and no accuracy here is a test accuracy."
+      "Labels are random and are memorised: the training images are evaluated, and no "
+      "accuracy on this page is a test accuracy."
     )
   note = low_value_note(results)
   if note:
@@ -211,7 +211,7 @@ def _seeds(results: Mapping[str, Any], history: History) -> Markup:
     for run, seed in enumerate(history.seeds)
   ]
   header = ("seed", *(spec.label for spec, _ in columns))
-  return table("Every seed by itself", header, rows, "seeds")
+  return table("Metrics of each seed", header, rows, "seeds")
 
 
 def over_seeds(values: np.ndarray) -> str:

@@ -38,7 +38,8 @@ def note(results: Mapping[str, Any]) -> str | None:
   if not differing:
     return None
   return (
-    f"this run is not that of the paper's figure, here {results['paper']['command']}: "
+    f"this run differs from the command for the paper's figure, "
+    f"{results['paper']['command']}: "
     f"{listed(differing)}."
   )
 
@@ -55,11 +56,11 @@ def sections(results: Mapping[str, Any]) -> list[Markup]:
     _departures(paper["departures"]),
   ]
   if deviations := paper["deviations"]:
-    said = "What that command does otherwise than the published run:"
+    said = "Where that command differs from the published run:"
     listing = element("ul", *(element("li", text) for text in deviations))
     content += [element("p", said), listing]
   if paper["reason"]:
-    text = f"No run of ours can be set against it: {paper['reason']}."
+    text = f"No run can be compared with it: {paper['reason']}."
     content.append(element("p", text))
   return [section("The paper's figure", *content)]
 
@@ -68,7 +69,7 @@ def _departures(found: Sequence[Departure]) -> Markup:
   if not found:
     return element("p", "This run has the configuration of that command.")
   rows = [(key, shown(value), _usual(usual)) for key, value, usual in found]
-  caption = "Where this run departs from that command"
+  caption = "Where this run differs from that command"
   return table(caption, ("key", "this run", "the command"), rows, "keys")
 
 

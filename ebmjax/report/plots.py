@@ -88,7 +88,7 @@ def accuracy_per_task(history: History) -> Chart:
     "Accuracy of each task over training",
     f"Lines: {scored} of each of {tasks} tasks over training.",
     "Mean over seeds; the band is one standard error. "
-    f"{'Dotted rules are the ends of tasks. ' if few else ''}"
+    f"{'Dotted lines are the ends of tasks. ' if few else ''}"
     "A line that falls after its task's end is forgetting.",
   )
 
@@ -113,7 +113,7 @@ def loss(losses: Mapping[int, np.ndarray]) -> Chart:
   plotting.step_axis(axes, int(max(points[-1, 0] for points in losses.values())))
   axes.grid(axis="y")
   axes.set_ylabel("training loss")
-  seeds = "A thin line is a seed, the thick one their mean. " if several else ""
+  seeds = "A thin line is one seed, the thick line their mean. " if several else ""
   return Chart(
     figure,
     "Training loss",
@@ -132,7 +132,7 @@ def accuracy_matrix(history: History) -> Chart:
     "Accuracy matrix",
     f"Heat map: accuracy on each of {len(mean)} tasks after each of them.",
     "A row is an evaluation, a column a task; mean over seeds. A column that darkens "
-    "downwards is forgotten. Tasks that were not met yet are grey.",
+    "downwards is forgotten. Tasks not yet evaluated are grey.",
   )
 
 
@@ -175,8 +175,8 @@ def confusion(history: History) -> Chart:
     drawn,
     "Confusion at the end of training",
     f"Heat map: predicted by true class, {len(rates)} classes.",
-    "A perfect learner has all its light on the diagonal. A bright column is a label "
-    "that takes the images of other classes.",
+    "A perfect learner is bright on the diagonal alone. A bright column is a label "
+    "that attracts the images of other classes.",
   )
 
 

@@ -54,7 +54,7 @@ def test_a_key_that_decides_the_result_is_told_with_both_values(make_history):
     "stream.iterations=200 (there 2000)",
   ]
   text = " ".join(closing_table(run).split())
-  assert f"not that of the paper's figure, here {SPLIT}: network.gate=none" in text
+  assert f"from the command for the paper's figure, {SPLIT}: network.gate=none" in text
   assert "stream.iterations=200 (there 2000)." in text
 
 
@@ -100,7 +100,7 @@ def test_a_figure_of_another_protocol_is_told_as_the_ledger_does(make_history):
     "another protocol (its own network, a ResNet, and 5,000 iterations of 256 images)"
   ]
   text = Reader(page.render(run, history, {})).text
-  assert "No run of ours can be set against it: another protocol (its own" in text
+  assert "No run can be compared with it: another protocol (its own" in text
 
 
 def test_a_stored_run_has_the_figure_of_this_version(make_history, tmp_path, capsys):
@@ -152,7 +152,7 @@ def test_a_page_sets_the_run_against_the_figure_s_command(make_history):
     "The paper's figure Run by van de Ven and Tolias, Three scenarios (2019).",
     "Our command for it: python -m ebmjax.main --config=configs/splitmnist.py:ewc,sbc,"
     "source --config.seeds=10 --config.data.require_full=True",
-    "Where this run departs from that command key this run the command",
+    "Where this run differs from that command key this run the command",
     "optimiser.learning_rate 0.0001 0.001",
   ):
     assert part in reader.text, part
