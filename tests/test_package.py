@@ -22,7 +22,9 @@ WORK = """
 import sys
 import ebmjax
 from ebmjax.__main__ import main
+from ebmjax.report import plots
 assert ebmjax.__file__.startswith(sys.argv[1]), ebmjax.__file__
+plots.draw = lambda history, scalars: {}  # they take longer than the run
 run = ["run", "--config=configs/splitmnist.py:slda,smoke", "--workdir=run"]
 sys.exit(main([*run, "--config.data.source=embedded"]) or main(["reproduce"]))
 """
@@ -75,4 +77,4 @@ def test_an_unpacked_wheel_runs_an_experiment_outside_of_the_checkout(wheel, tmp
   )
   assert done.returncode == 0, done.stderr
   assert (tmp_path / "run" / "report.html").is_file()
-  assert "boundary_free/ebm/split_mnist" in done.stdout
+  assert "label_conditioning" in done.stdout

@@ -163,7 +163,7 @@ def test_a_page_of_the_figure_s_own_run_says_so(make_history):
   chosen = "configs/splitmnist.py:boundary_free,si,sbc"
   text = Reader(page.render(results_of(history, chosen), history, {})).text
   assert "This run has the configuration of that command." in text
-  assert "otherwise than the published run: consolidates every 100 steps" in text
+  assert "differs from the published run: consolidates every 100 steps" in text
   assert "other configuration" not in text and "not that of" not in text
 
 
