@@ -128,7 +128,7 @@ def test_labels_are_predicted_on_the_command_line(run, mnist, tmp_path, capsys):
   assert predict.main([*given, f"--out={out}"]) == 0
   labels = ebmjax.load(folder, seed=None).predict(x)
   said = capsys.readouterr().out
-  assert f"{100 * np.mean(labels == y):.2f} % of them are the labels" in said
+  assert f"{100 * np.mean(labels == y):.2f} % of them match the labels" in said
   head, *rows = out.read_text().splitlines()
   assert head == "input,label,probability"
   assert [row.split(",")[:2] for row in rows] == [

@@ -1,9 +1,12 @@
 """What the documentation shows runs: README, the site's pages and the docstrings."""
 
+import ast
 import doctest
 import importlib
+import inspect
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
@@ -165,6 +168,32 @@ def test_the_reference_has_every_public_module():
   pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
   shown = set(re.findall(r"auto(?:module|function):: ebmjax\.([\w.]+)", pages))
   assert set(ebmjax._MODULES) | {"report", "experiment.run"} <= shown
+
+
+def test_the_reference_has_every_public_name():
+  """Functions and classes by their docstrings; constants and types in the page."""
+  pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+  written = set(re.findall(r"`(\w+)`", pages))
+  for place in re.findall(r"automodule:: (ebmjax\.[\w.]+)", pages):
+    module = importlib.import_module(place)
+    for name in public_names(module):
+      value = getattr(module, name)
+      is_code = inspect.isclass(value) or inspect.isfunction(value)
+      assert name in written or (is_code and value.__doc__), (place, name)
+
+
+def public_names(module: ModuleType) -> list[str]:
+  """Returns a module's `__all__`; without one, what it defines without underscore."""
+  if hasattr(module, "__all__"):
+    return list(module.__all__)
+  found: list[str] = []
+  for node in ast.parse(inspect.getsource(module)).body:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+      found.append(node.name)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+      targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+      found += [target.id for target in targets if isinstance(target, ast.Name)]
+  return [name for name in found if not name.startswith("_")]
 
 
 def test_the_table_of_results_says_what_was_measured():

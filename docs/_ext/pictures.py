@@ -17,7 +17,10 @@ _PIXELS = 105  # an inch of a figure on the page
 
 
 class Picture:
-  """A figure that a page shows in its own colours, light or dark."""
+  """A figure that a page shows in its own colours, light or dark.
+
+  Figures are at most 4.2 inches wide, which a phone shows in a legible size.
+  """
 
   def __init__(self, name: str, figure: Figure, alt: str) -> None:
     drawn = plotting.inline_svg(figure, name, alt)
@@ -31,11 +34,11 @@ class Picture:
 def energies() -> Picture:
   """An input and a label go in, an energy comes out; the lowest seen label wins."""
   with plotting.style():
-    figure, axes = plotting.new_panels(6.6, 2.4, 1, 2, width_ratios=(1.15, 1))
+    figure, axes = plotting.new_panels(4.2, 4.4, 2, 1)
     _network(axes[0, 0])
-    _bars(axes[0, 1])
-  text = "Left: features of the input times the gate of the label give the energy. "
-  return Picture("energies", figure, text + "Right: the energies of six labels.")
+    _bars(axes[1, 0])
+  text = "Above: features of the input times the gate of the label give the energy. "
+  return Picture("energies", figure, text + "Below: the energies of six labels.")
 
 
 def objectives() -> Picture:
@@ -59,14 +62,16 @@ def candidates() -> Picture:
   batch = make_batch(None, y, seen, task_classes=task)
   names = ("one_of_task", "one_of_batch", "all_of_batch", "all_seen", "all_classes")
   with plotting.style():
-    figure, axes = plotting.new_panels(7.0, 1.9, 1, len(names))
-    for axis, name in zip(axes[0], names, strict=True):
+    figure, axes = plotting.new_panels(4.2, 3.2, 2, 3)
+    axes[1, 2].axis("off")
+    for axis, name in zip(axes.flat, names, strict=False):
       drawn = negatives.NEGATIVES[name](jax.random.key(1), batch)
       _cells(axis, _kinds(len(y), 6, *map(np.asarray, drawn)))
       axis.set_title(name, fontsize=8, family="monospace")
       _count(axis, len(y), 6)
       axis.set_xlabel("label", fontsize=8)
-    axes[0, 0].set_ylabel("row of the batch", fontsize=8)
+    for axis in axes[:, 0]:
+      axis.set_ylabel("row of the batch", fontsize=8)
   text = "Four rows of the labels 0, 2, 3, 3; blue: the true label, orange: negatives."
   return Picture("negatives", figure, text)
 
@@ -81,13 +86,14 @@ def settings(tasks: int = 4, steps: int = 400) -> Picture:
     "joint": np.full((steps, tasks), 1 / tasks),
   }
   with plotting.style():
-    figure, axes = plotting.new_panels(7.0, 1.8, 1, 3, sharey=True)
+    figure, axes = plotting.new_panels(4.2, 1.6, 1, 3, sharey=True)
     for axis, (name, share) in zip(axes[0], shares.items(), strict=True):
       colours = plotting.line_colours(tasks)
       axis.stackplot(at, share.T, colors=colours, alpha=0.85, linewidth=0)
       axis.set_title(name, fontsize=8, family="monospace")
-      axis.set(xlabel="training step", xticks=[], yticks=(0, 1), xlim=(0, steps - 1))
-    axes[0, 0].set_ylabel("share of the batch")
+      axis.set(xticks=[], yticks=(0, 1), xlim=(0, steps - 1))
+      axis.set_xlabel("training step", fontsize=8)
+    axes[0, 0].set_ylabel("share of the batch", fontsize=8)
   return Picture("settings", figure, "Shares of four tasks over training.")
 
 
@@ -95,7 +101,7 @@ def scenarios() -> Picture:
   """Which outputs exist, and which compete for an image of the second task."""
   names = ("class", "domain", "task")
   with plotting.style():
-    figure, axes = plotting.new_panels(7.0, 1.9, 1, 3)
+    figure, axes = plotting.new_panels(4.2, 1.6, 1, 3)
     for axis, name in zip(axes[0], names, strict=True):
       spec = with_settings(default(), {"stream.scenario": name, "stream.tasks": 3})
       found = streams.make_tasks(spec.stream, num_raw=6, seed=0)

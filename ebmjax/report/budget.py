@@ -32,7 +32,7 @@ COSTS = (
   ),
   Cost(
     "inference_flops",
-    "An image",
+    "Prediction",
     "FLOP",
     "To compute the energies of all labels of one image.",
   ),

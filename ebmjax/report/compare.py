@@ -88,7 +88,7 @@ def warnings(runs: Sequence[StoredRun]) -> list[str]:
     reasons.append("the images of the runs are not the same")
   if _several(runs, WEIGHTS):
     reasons.append("the runs start from different pre-trained weights")
-  notes = [f"Not like for like: {reason}." for reason in reasons]
+  notes = [f"Not directly comparable: {reason}." for reason in reasons]
   if not same_data(runs):
     notes.append(NOT_RANKED)
   part = [

@@ -38,7 +38,7 @@ def described(row: Mapping[str, Any]) -> tuple[str, ...]:
 def sentence(row: Mapping[str, Any], first: str) -> str:
   """Returns the difference of a row from the run named `first`."""
   found = row["difference"]
-  start = f"{row['name']} less {first}: {found['mean']:+.2f} points"
+  start = f"{row['name']} minus {first}: {found['mean']:+.2f} points"
   if found["p"] is None:
     return f"{start} ({found['test']})."
   interval = f"95 % confidence interval {found['low']:+.2f} to {found['high']:+.2f}"

@@ -69,7 +69,7 @@ def _differences(rows: Sequence[Mapping[str, Any]]) -> list[Markup]:
     cells = (_signed(found["mean"]), _interval(found), p, found["test"])
     made.append((row["name"], *cells))
   header = ("run", "difference", "95 % interval", "p-value", "test")
-  caption = f"Average accuracy less that of {rows[0]['name']}, in points"
+  caption = f"Average accuracy minus that of {rows[0]['name']}, in points"
   several = [element("p", _HOLM)] if compare.several_tests(rows) else []
   return [table(caption, header, made, "named"), *several]
 

@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     print(f"{len(labels):,} labels are in {given.out}.")
     if inputs.y is not None:
       right = np.mean(labels.astype(str) == inputs.y.astype(str))
-      print(f"{100 * right:.2f} % of them are the labels in {given.inputs}.")
+      print(f"{100 * right:.2f} % of them match the labels in {given.inputs}.")
     return 0
 
   return run_cli("ebmjax", work, "the same command starts again")

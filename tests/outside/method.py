@@ -1,4 +1,4 @@
-"""Holds weights near where they were when a task ended."""
+"""Keeps weights close to where they were when a task ended."""
 
 from typing import Annotated
 
@@ -13,8 +13,10 @@ def anchor(
   problem,
   *,
   strength: Annotated[NonNegative, "weight of the squared distance"] = 0.1,
-  follow: Annotated[Fraction, "of the way that the anchor goes at a boundary"] = 1.0,
-  biases: Annotated[bool, "whether vectors are held, too"] = True,
+  follow: Annotated[
+    Fraction, "how far the anchor moves to the weights at a boundary"
+  ] = 1.0,
+  biases: Annotated[bool, "anchor biases as well"] = True,
 ):
   def init(params, model_state):
     return jnp.zeros(()), params  # no weight during the first task

@@ -37,7 +37,7 @@ class Bilinear(nn.Module):
 def bilinear(
   inputs: Inputs,
   *,
-  rank: Annotated[Count, "numbers that stand for an image or a label"] = 64,
+  rank: Annotated[Count, "size of the vectors of inputs and labels"] = 64,
   temperature: Annotated[Positive, "divides every energy"] = 1.0,
 ) -> Network:
   """Builds the bilinear energy over rows of numbers."""

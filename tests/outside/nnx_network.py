@@ -32,7 +32,7 @@ class Bilinear(nnx.Module):
 def bilinear(
   inputs: Inputs,
   *,
-  rank: Annotated[Count, "numbers that stand for an image or a label"] = 64,
+  rank: Annotated[Count, "size of the vectors of inputs and labels"] = 64,
   drop: Annotated[Share, "of the features that training drops"] = 0.1,
 ) -> Network:
   """Builds the bilinear energy over rows of numbers."""

@@ -72,14 +72,14 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
   means = [stored.read(run).results["average_accuracy"]["mean"] for run in runs]
   assert "ebm  3  finetune  ebm      split MNIST  boundary-aware" in printed
   assert "network.name=sbc, objective=ce" in printed
-  assert f"sbc less ebm: {means[1] - means[0]:+.2f} points, 95 % conf" in printed
+  assert f"sbc minus ebm: {means[1] - means[0]:+.2f} points, 95 % conf" in printed
   assert "(paired t-test, 3 seeds)." in printed
-  assert f"one less ebm: {means[2] - means[0]:+.2f} points (one seed: no te" in printed
+  assert f"one minus ebm: {means[2] - means[0]:+.2f} points (one seed: no te" in printed
   assert "holm" not in printed  # there is one p-value
   cells = [line.split() for line in printed.splitlines()]
   assert ["Training", *["1.69", "TFLOP"] * 3] in cells
   assert any(line[:4] == ["AUROC,", "free", "energy", "(%)"] for line in cells)
-  assert "Not like for like" not in printed
+  assert "Not directly comparable" not in printed
   widths = {len(line) for line in printed.splitlines() if line.startswith("---")}
   assert len(widths) == 1
   content = json.loads((tmp_path / "both.json").read_text())
@@ -137,11 +137,11 @@ def test_runs_that_are_not_like_for_like(tmp_path, make_history, make_config):
   assert names == ["<script>x<script>/run", "b/run", "c (1)", "c (2)"]
   notes = compare.warnings(runs)
   assert notes == [
-    "Not like for like: the runs differ in stream.name (split, permuted).",
-    "Not like for like: the runs differ in stream.scenario (class, domain).",
-    "Not like for like: the runs differ in stream.setting (boundary_aware, "
+    "Not directly comparable: the runs differ in stream.name (split, permuted).",
+    "Not directly comparable: the runs differ in stream.scenario (class, domain).",
+    "Not directly comparable: the runs differ in stream.setting (boundary_aware, "
     "boundary_free).",
-    "Not like for like: the runs differ in stream.tasks (5, 3).",
+    "Not directly comparable: the runs differ in stream.tasks (5, 3).",
     "Not the full data set: b/run; not comparable with the paper's.",
   ]
   rows = compare.rows(runs)
@@ -158,7 +158,7 @@ def test_other_images_are_told(tmp_path, make_history, make_config):
     store(tmp_path / "b", make_history(), make_config(), facts),
   ]
   notes = compare.warnings([stored.read(path) for path in paths])
-  assert notes[0] == "Not like for like: the images of the runs are not the same."
+  assert notes[0] == "Not directly comparable: the images of the runs are not the same."
 
 
 def test_what_the_runs_are_scored_on_and_start_from_is_told(
@@ -173,10 +173,10 @@ def test_what_the_runs_are_scored_on_and_start_from_is_told(
     store(tmp_path / "c", make_history(), make_config()),  # its weights are not known
   ]
   assert compare.warnings([stored.read(path) for path in paths]) == [
-    "Not like for like: the runs differ in data.validation (0, 500).",
-    "Not like for like: the runs differ in stream.tasks (5, 4).",
-    "Not like for like: the images of the runs are not the same.",
-    "Not like for like: the runs start from different pre-trained weights.",
+    "Not directly comparable: the runs differ in data.validation (0, 500).",
+    "Not directly comparable: the runs differ in stream.tasks (5, 4).",
+    "Not directly comparable: the images of the runs are not the same.",
+    "Not directly comparable: the runs start from different pre-trained weights.",
     compare.NOT_RANKED,
   ]
 
