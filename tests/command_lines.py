@@ -246,7 +246,7 @@ FAULTS = {
   ),
   "random order of permuted tasks": (
     [f"--config={PERMUTED}:smoke", "--config.stream.class_order=random"],
-    ["config.stream.class_order is no key of the chosen config.stream.name and"],
+    ["config.stream.class_order is not a key of the chosen config.stream.name and"],
   ),
   "noise that is not memorised": (
     [CAPACITY, "--config.data.memorise=False"],

@@ -234,7 +234,7 @@ def unknown(key: str, known: Collection[str]) -> str:
     )
   if _is_known(key):
     return (
-      f"is no key of the chosen config.{group}.name and config.{group}.setting; see "
+      f"is not a key of the chosen config.{group}.name and config.{group}.setting; see "
       "--help for all keys."
     )
   hint = nearest(key, known)

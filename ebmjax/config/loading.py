@@ -195,7 +195,7 @@ def _describe(error: Exception) -> str:
   mistyped = _MISTYPED.search(str(error))
   if mistyped:
     near = _NEAREST.search(str(error))
-    return f"{mistyped[1]} is no key{f', the nearest is {near[1]}' if near else ''}"
+    return f"{mistyped[1]} is not a key{f'; the nearest is {near[1]}' if near else ''}"
   return f"{type(error).__name__}: {' '.join(str(error).split()).rstrip('.')}"
 
 

@@ -20,7 +20,7 @@ def require_valid(values: Mapping[str, Any], keys: Mapping[str, Key], of: str) -
   """Requires that values are those of known keys, and allowed."""
   for name, value in values.items():
     known = ", ".join(keys) or "none"
-    assert name in keys, f"{of} sets {name}, which is no key; the keys are {known}"
+    assert name in keys, f"{of} sets {name}, which is not a key; the keys are {known}"
     fault = keys[name].fault(value)
     assert fault is None, f"{of} sets {name}={value!r}, which {fault}"
 
