@@ -241,7 +241,9 @@ def test_a_manifest_without_its_parts_is_damage(folder, caplog):
 
 def test_a_file_in_the_folder_s_place_is_told(tmp_path: Path):
   (tmp_path / "checkpoints").touch()
-  with pytest.raises(CheckpointError, match="is no folder of checkpoints; remove it"):
+  with pytest.raises(
+    CheckpointError, match="is not a folder of checkpoints; remove it"
+  ):
     restore(tmp_path / "checkpoints")
 
 
@@ -283,7 +285,7 @@ def test_files_that_fit_their_manifest_and_are_no_checkpoint(folder):
   name = str(data.relative_to(folder / "20"))
   manifest["files"][name] = hashlib.blake2b(b"other").hexdigest()[:32]
   json_files.write(path, manifest)
-  with pytest.raises(CheckpointError, match="is no checkpoint that can be read"):
+  with pytest.raises(CheckpointError, match="is not a readable checkpoint"):
     restore(folder)
   gc.collect()
 

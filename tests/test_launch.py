@@ -175,7 +175,7 @@ def test_a_scheduler_s_number_of_processes_is_read(name):
   step = {"SLURM_STEP_NODELIST": "localhost"}
   assert cluster.has_many_tasks(step | {name: "2"})
   assert not any(cluster.has_many_tasks(step | {name: text}) for text in ("1", ""))
-  with pytest.raises(ConfigError, match=f"{name}='2x' is no number .* unset it, or"):
+  with pytest.raises(ConfigError, match=f"{name}='2x' is not a number .* unset it, or"):
     cluster.has_many_tasks(step | {name: "2x"})
 
 

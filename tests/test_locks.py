@@ -77,7 +77,9 @@ def test_a_pipe_in_place_of_the_lock_is_told(tmp_path: Path):
 
 @pytest.mark.parametrize("place", ["gs://bucket/run", "s3://bucket"])
 def test_an_object_store_is_refused(place):
-  with pytest.raises(WorkdirError, match=rf"^{place} is no folder .* mount the bucket"):
+  with pytest.raises(
+    WorkdirError, match=rf"^{place} is not a folder .* mount the bucket"
+  ):
     Workdir(Path(place))
 
 

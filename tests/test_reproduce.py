@@ -82,8 +82,8 @@ def test_variants_are_listed_apart(folder, capsys):
     (["--variants", "--collect=x"], "--variants do not go with --collect"),
     (["--collect=/nonesuch"], "/nonesuch is not a folder"),
     (["--check=/nonesuch"], "/nonesuch cannot be read"),
-    (["--seeds=abc"], "--seeds: 'abc' is no whole number of 1 or more; see --help."),
-    (["--budget=-1"], "--budget: '-1' is no number above 0; see --help."),
+    (["--seeds=abc"], "--seeds: 'abc' is not a whole number of 1 or more; see --help."),
+    (["--budget=-1"], "--budget: '-1' is not a number above 0; see --help."),
   ],
 )
 def test_mistakes_end_in_a_sentence(arguments, sentence, folder, capsys):

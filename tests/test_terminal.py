@@ -21,13 +21,17 @@ LAUNCHED = "nothing to run: give the flags of `ebmjax run` after `--`"
 @pytest.mark.parametrize(
   ("command", "argument", "sentence"),
   [
-    (reproduce.main, "--seeds=abc", "--seeds: 'abc' is no whole number of 1 or more"),
-    (reproduce.main, "--budget=nan", "--budget: 'nan' is no number above 0"),
+    (
+      reproduce.main,
+      "--seeds=abc",
+      "--seeds: 'abc' is not a whole number of 1 or more",
+    ),
+    (reproduce.main, "--budget=nan", "--budget: 'nan' is not a number above 0"),
     (reproduce.main, "--sedes=3", "unrecognized arguments: --sedes=3"),
     (report.main, "--out", "--out: expected one argument"),
-    (bench.main, "--rounds=0", "--rounds: '0' is no whole number of 1 or more"),
+    (bench.main, "--rounds=0", "--rounds: '0' is not a whole number of 1 or more"),
     (bench.main, "--fast", "unrecognized arguments: --fast"),
-    (processes.main, "--processes=-1", "'-1' is no whole number of 1 or more"),
+    (processes.main, "--processes=-1", "'-1' is not a whole number of 1 or more"),
     (processes.main, "--platform=gpu", "invalid choice: 'gpu'"),
     (processes.main, "--devices=1", LAUNCHED),
   ],
@@ -56,7 +60,7 @@ def test_a_place_may_begin_at_home(monkeypatch, tmp_path):
   monkeypatch.setenv("HOME", str(tmp_path))
   assert path_arg("~/x") == tmp_path / "x"
   assert str(path_arg("y/~")) == "y/~"
-  with pytest.raises(argparse.ArgumentTypeError, match="nobody's home"):
+  with pytest.raises(argparse.ArgumentTypeError, match="the home of no user"):
     path_arg("~no.such.user/x")
 
 

@@ -22,7 +22,7 @@ def expand(folder: str) -> Path:
   """Returns a folder as the user has written it, with ~ as the home."""
   if "://" in folder:
     raise DataError(
-      f"{folder} is no folder of this machine: mount the bucket, and set "
+      f"{folder} is not a folder on this machine: mount the bucket, and set "
       "config.data.dir to the folder that it is mounted in."
     )
   try:

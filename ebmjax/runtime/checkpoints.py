@@ -36,7 +36,7 @@ class Checkpoints:
   def __init__(self, directory: Path, keep: int) -> None:
     self._directory = directory.absolute()
     if directory.exists() and not directory.is_dir():
-      raise CheckpointError(f"{directory} is no folder of checkpoints; remove it.")
+      raise CheckpointError(f"{directory} is not a folder of checkpoints; remove it.")
     # Orbax drops its own notes at every step; only its errors concern a user.
     logging.getLogger("absl").setLevel(logging.ERROR)
     if distributed.is_primary():
@@ -95,7 +95,7 @@ class Checkpoints:
       return step, self._keeper.load(step, _abstract(like))
     except Exception as error:  # of orbax, on files that fit a manifest made for them
       raise CheckpointError(
-        f"{self._directory / str(step)} is no checkpoint that can be read; remove the "
+        f"{self._directory / str(step)} is not a readable checkpoint; remove the "
         "workdir and start the run again."
       ) from error
 
@@ -188,7 +188,7 @@ def _set_damaged_aside(directory: Path) -> None:
   found = {int(p.name): p for p in directory.iterdir() if p.name.isdecimal()}
   for step, folder in sorted(found.items()):
     if not folder.is_dir() or str(step) != folder.name:
-      raise CheckpointError(f"{folder} is no checkpoint; remove it.")
+      raise CheckpointError(f"{folder} is not a checkpoint; remove it.")
     if step == max(found) and not (folder / _MANIFEST).exists():
       # Killed between orbax's commit and ours, by all signs: the one before is whole.
       _log.warning("The checkpoint of step %d was not finished; it is dropped.", step)

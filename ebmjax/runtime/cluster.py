@@ -57,6 +57,6 @@ def _count(environ: Mapping[str, str], name: str) -> int:
     return int(text)
   except ValueError as error:
     raise ConfigError(
-      f"{name}={text!r} is no number of processes; unset it, or give --distributed=off "
-      "for a run of one process."
+      f"{name}={text!r} is not a number of processes; unset it, or give "
+      "--distributed=off for a run of one process."
     ) from error

@@ -59,7 +59,7 @@ def read_bytes(path: Path) -> bytes:
   """Returns the content of a file that is a file: reading a pipe would never end."""
   status = path.stat()
   if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-    raise OSError(f"{path} is no file of a run")
+    raise OSError(f"{path} is not a file of a run")
   return path.read_bytes()
 
 

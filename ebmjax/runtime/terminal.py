@@ -35,7 +35,7 @@ def whole_number(text: str) -> int:
   except ValueError:
     number = 0
   if number < 1:
-    raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
   return number
 
 
@@ -46,7 +46,7 @@ def positive_number(text: str) -> float:
   except ValueError:
     number = 0.0
   if not 0 < number < float("inf"):
-    raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
   return number
 
 
@@ -55,7 +55,7 @@ def path_arg(text: str) -> Path:
   try:
     return Path(text).expanduser()
   except RuntimeError as error:  # the home of a user that there is not
-    raise argparse.ArgumentTypeError(f"{text!r} names nobody's home") from error
+    raise argparse.ArgumentTypeError(f"{text!r} names the home of no user") from error
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ class Workdir:
   def __init__(self, path: Path) -> None:
     if _SCHEME.fullmatch(path.parts[0] if path.parts else ""):
       raise WorkdirError(
-        f"{path.parts[0]}//{'/'.join(path.parts[1:])} is no folder of this machine; "
+        f"{path.parts[0]}//{'/'.join(path.parts[1:])} is not a folder on this machine; "
         "mount the bucket, by gcsfuse, mount-s3 or rclone mount, and give the folder "
         "that it is mounted in."
       )

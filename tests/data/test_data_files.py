@@ -187,4 +187,4 @@ def test_content_sum_is_that_of_the_idx_file(tiny, tmp_path: Path):
 def test_an_object_store_is_refused(config, sentence):
   with pytest.raises(DataError) as caught:
     data.load(config("files", "gs://bucket/mnist"))
-  assert "gs://bucket/mnist is no folder of this machine: mount" in sentence(caught)
+  assert "gs://bucket/mnist is not a folder on this machine: mount" in sentence(caught)

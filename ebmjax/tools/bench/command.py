@@ -240,7 +240,7 @@ def _sections(text: str) -> list[str]:
   for name in names:
     if name not in SECTIONS:
       raise argparse.ArgumentTypeError(
-        f"{name!r} is no section; choose from {', '.join(SECTIONS)}"
+        f"{name!r} is not a section; choose from {', '.join(SECTIONS)}"
       )
   return names
 
