@@ -34,7 +34,7 @@ def test_help_of_a_file_says_what_it_reproduces_and_its_values(capsys):
   assert "17.26 +- 0.19" in out
   assert "  --config.network.name='sbc'\n" in out
   assert "  --config.network.hidden=1000\n" in out
-  assert "  --config.objective='ce'\n      the training loss: contrastive," in out
+  assert "  --config.objective='ce'\n      training loss: contrastive," in out
   assert "config.network.gate" not in out  # a key of the energy network
 
 

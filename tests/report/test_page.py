@@ -51,7 +51,7 @@ def test_a_page_says_what_was_run_and_what_came_out(make_history):
     "318,401",
     "6 min 4 s",
     "jax 0.10.2",
-    "The energies of all its labels. 637 kFLOP",
+    "To compute the energies of all labels of one image. 637 kFLOP",
     "1.69 TFLOP",
     "0 B",
     "network.hidden 77 400",
