@@ -57,7 +57,7 @@ def load(
   )
 
 
-OWN = DatasetSpec(name="own", title="Own data", sources=("files",), load=load)
+OWN = DatasetSpec(name="own", title="own data", sources=("files",), load=load)
 
 
 def _read(path: Path) -> tuple[list[Split], str, str, tuple[str, ...] | None]:

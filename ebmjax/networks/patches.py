@@ -124,7 +124,7 @@ def _constraints(config: Any) -> list[tuple[bool, str]]:
 
 PATCHES = NetworkSpec(
   patches,
-  title="random patch filters",
+  title="energy over random patch filters",
   classifier="sbc_conv4",
   takes_rows=False,
   accepts=is_image,

@@ -214,10 +214,13 @@ _SHARED: dict[str, Any] = {
   "frozen_trunk": frozen_trunk,
   "constraints": _constraints,
 }
-RAW = NetworkSpec(raw, title="raw inputs", **_SHARED)
+RAW = NetworkSpec(raw, title="energy over raw inputs", **_SHARED)
 FOURIER = NetworkSpec(
-  fourier, title="random Fourier features", small={"num_features": 32}, **_SHARED
+  fourier,
+  title="energy over random Fourier features",
+  small={"num_features": 32},
+  **_SHARED,
 )
 RELU = NetworkSpec(
-  relu, title="random ReLU features", small={"num_features": 32}, **_SHARED
+  relu, title="energy over random ReLU features", small={"num_features": 32}, **_SHARED
 )
