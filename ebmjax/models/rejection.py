@@ -22,9 +22,8 @@ class Reservoir:
       self._rows.append(row.copy())
     late = np.arange(max(self.seen, self.size), self.seen + len(x))
     places = self._rng.integers(0, late + 1) if len(late) else late
-    for position, place in zip(late - self.seen, places, strict=True):
-      if place < self.size:
-        self._rows[place] = x[position].copy()
+    for i in np.flatnonzero(places < self.size):
+      self._rows[places[i]] = x[late[i] - self.seen].copy()
     self.seen += len(x)
 
   def rows(self) -> np.ndarray:
