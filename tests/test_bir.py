@@ -140,7 +140,7 @@ def test_a_row_of_a_class_comes_from_its_mode_through_its_gates():
   np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_dreams_are_of_old_classes_and_softly_labelled():
+def test_replay_is_of_old_classes_and_softly_labelled():
   learner, network = make()
   state, batch = after_first_task(learner), batch_of(1)
   got = replay_of(network, state.own, jax.random.key(5), batch)
@@ -152,7 +152,7 @@ def test_dreams_are_of_old_classes_and_softly_labelled():
   assert (got.labels[:, 2:] == 0).all()
 
 
-def test_no_dream_is_of_a_class_to_come():
+def test_no_replayed_row_is_of_a_class_to_come():
   """A mode of a class to come would be seen: it is not a number."""
   learner, network = make()
   state, batch = after_first_task(learner), batch_of(1)
@@ -189,7 +189,7 @@ def test_the_generator_s_losses(dtype):
   np.testing.assert_allclose(got, expected, rtol=1e-4)
 
 
-def test_the_first_task_has_no_dreams_in_its_loss():
+def test_the_first_task_has_no_replay_in_its_loss():
   learner, network = make()
   state, batch, key = first(learner), batch_of(0), jax.random.key(1)
   _, metrics = jax.jit(learner.step)(state, key, batch)
@@ -204,7 +204,7 @@ def test_the_first_task_has_no_dreams_in_its_loss():
   np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-5)
 
 
-def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
+def test_new_and_replayed_rows_weigh_by_the_number_of_tasks():
   """In a third task 1/3 and 2/3; all losses move all parameters.
 
   Replayed rows are those of the boundary: a step has been taken since then.

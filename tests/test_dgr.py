@@ -130,7 +130,7 @@ def test_the_first_task_is_plain_training():
   np.testing.assert_allclose(metrics["loss"], same["loss"], rtol=1e-5)
 
 
-def test_dreams_are_images_with_labels_of_old_classes():
+def test_replay_is_images_with_labels_of_old_classes():
   learner, problem = make()
   state = after_first_task(learner)
   drawn = replay(problem, state, jax.random.key(5), batch_of(1))
@@ -143,14 +143,14 @@ def test_dreams_are_images_with_labels_of_old_classes():
   np.testing.assert_array_equal(drawn.y, np.argmin(energies[:, :2], axis=1))
 
 
-def test_there_are_no_dreams_before_the_first_boundary():
+def test_there_is_no_replay_before_the_first_boundary():
   learner, problem = make()
   state = jax.jit(learner.init)(jax.random.key(0))
   drawn = replay(problem, state, jax.random.key(5), batch_of(0))
   assert not drawn.valid.any()
 
 
-def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
+def test_new_and_replayed_rows_weigh_by_the_number_of_tasks():
   """In a third task 1/3 and 2/3, in the network's loss and in the generator's.
 
   Replayed images are those of the boundary: a step has been taken since then.

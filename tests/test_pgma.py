@@ -87,7 +87,7 @@ def grown(state: Any) -> Any:
 
   now = grow(state.params, state.model_state, 30.0)
   then = grow(old.params, old.model_state, 25.0)
-  memory = state.own._replace(old=old._replace(params=then[0], model_state=then[1]))
+  memory = state.own._replace(teacher=old._replace(params=then[0], model_state=then[1]))
   return state._replace(params=now[0], model_state=now[1], own=memory)
 
 
@@ -267,7 +267,7 @@ def test_the_autoencoder_s_loss_is_that_of_the_docstring():
   np.testing.assert_allclose(got, 0.1 * error.mean() / 20 + fit, rtol=1e-4)
 
 
-def test_dreams_are_what_the_old_ones_make_of_codes():
+def test_replay_is_what_the_old_ones_make_of_codes():
   learner, problem, adapted = make()
   state = in_third_task(learner)[0]
   old = state.own.teacher
@@ -287,7 +287,7 @@ def test_dreams_are_what_the_old_ones_make_of_codes():
   )
 
 
-def test_a_later_step_holds_features_and_energies_of_dreams():
+def test_a_later_step_holds_features_and_energies_of_replay():
   learner, problem, adapted = make()
   (state, batch), key = in_third_task(learner), jax.random.key(7)
   state = grown(state)
