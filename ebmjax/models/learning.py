@@ -156,7 +156,8 @@ class OnlineLearner:
     return self.compiled.energies(self.compiled.prepare(self.states), x)
 
   def _tables(self) -> scan.SeedTables:
-    return self._programs.tables._replace(classes=self.classes[None])
+    classes: Any = self.classes[None]
+    return self._programs.tables._replace(classes=classes)
 
 
 class _Programs(NamedTuple):
