@@ -36,7 +36,7 @@ import optax
 from jax import Array
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, Positive, Share
+from ebmjax.config.schema import Count, Positive, Share, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import Plugin, RowLosses, all_energies, gradient_learner
 from ebmjax.methods._replay import row_weights
@@ -63,7 +63,7 @@ class Replay(NamedTuple):
 def bir(
   problem: Problem,
   *,
-  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
+  temperature: Annotated[Positive, Traced(), "softens the old network's outputs"] = 2.0,
   generator_hidden: Annotated[Count, "units of the generator's layers"] = 400,
   latent: Annotated[Count, "numbers of a generated image's code"] = 100,
   gate_off: Annotated[Share, "of the generator's units a class switches off"] = 0.8,

@@ -41,7 +41,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from ebmjax.config.schema import Count, Positive
+from ebmjax.config.schema import Count, Positive, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   GradientState,
@@ -84,7 +84,7 @@ class _Ready(NamedTuple):
 def icarl(
   problem: Problem,
   *,
-  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
+  temperature: Annotated[Positive, Traced(), "softens the old network's outputs"] = 2.0,
   budget: Annotated[Count, "stored images in all"] = 1000,
 ) -> Learner:
   """Returns iCaRL, for a classifier; the problem's objective is not used."""
