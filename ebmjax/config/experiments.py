@@ -171,6 +171,7 @@ _SHARED: dict[str, Change] = {
   "domain": {"stream.scenario": "domain"},
   "sbc": _sbc,
   "joint_pairs": {"objective": "joint_pairs"},
+  "joint_triples": {"objective": "joint_triples"},
   "contrastive": {"objective": "contrastive"},
   "all_of_batch": {"objective": "likelihood", "negatives": "all_of_batch"},
   # A softmax over the labels of the batch alone, none of the past (Zeno et al. 2018).
@@ -187,7 +188,10 @@ _SHARED: dict[str, Change] = {
 # Of each of these, one at the most makes sense.
 _EXCLUSIVE = (
   ("boundary_free", "joint"),
-  ("joint_pairs", "contrastive", "all_of_batch", "all_seen", "labels_trick"),
+  (
+    *("joint_pairs", "joint_triples", "contrastive"),
+    *("all_of_batch", "all_seen", "labels_trick"),
+  ),
   ("randumb", "ranpac", "fourier_sqda", "patches_sqda", "sbc"),
   ("source", "hsu"),
 )

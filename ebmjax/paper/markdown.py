@@ -110,13 +110,8 @@ def _table(ledger: Ledger, rows: list[Row]) -> str:
   lines = []
   if measured:
     lines += [tabular.markdown(_COLUMNS, map(_row, measured)), ""]
-  waiting = [
-    f"`{row.cell.short_id}` ({wording.duration(wording.time_left(ledger, row))})"
-    for row in rows
-    if not row.measured
-  ]
-  if waiting:
-    lines += [_WRAP.fill(f"Not measured yet: {', '.join(waiting)}."), ""]
+  if waiting := wording.waiting(ledger, rows):
+    lines += [_WRAP.fill(waiting), ""]
   return "\n".join(lines)
 
 
