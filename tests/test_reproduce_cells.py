@@ -146,7 +146,9 @@ def test_figures_of_other_studies_have_those_studies_protocols():
     assert trains == (cell.row == "dgr")  # which shows its network images
 
 
-def test_every_cell_is_runnable_by_its_command():
+def test_every_cell_is_runnable_by_its_command_which_is_what_it_was():
+  fixture = json.loads((ROOT / "tests" / "paper_commands.json").read_text())
+  assert {cell.id: cell.command for cell in all_cells()} == fixture
   for cell in every_cell():
     commands.load(cell.command)
 
