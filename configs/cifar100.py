@@ -54,6 +54,7 @@ EXPERIMENT = Experiment(
   variants={
     "sbc": {"negatives": "auto"},
     "joint_pairs": {"negatives": "auto"},
+    "joint_triples": {"negatives": "auto"},
     "contrastive": {"negatives": "one_by_frequency"},
     "all_seen": {"objective": "likelihood", "negatives": "all_seen"},
     "tasks5": {"stream.tasks": 5},

@@ -74,6 +74,18 @@ def joint_pairs(energies: ArrayLike, valid: ArrayLike, *, key: Array) -> Array:
   return contrastive(pairs, jnp.stack([valid[:, 0], valid[partner, 1]], axis=1))
 
 
+def joint_triples(energies: ArrayLike, valid: ArrayLike) -> Array:
+  r"""Returns [B]: `likelihood` of the true pair, with another label and another image.
+
+  E(x, y) + \log(\exp(-E(x, y)) + \exp(-E(x, y^-)) + \exp(-E(x', y))), another reading
+  of the appendix. The last column must hold E(x_i, y_{i+1}), as
+  `negatives.label_and_image` draws it: the energy of row i + 1 with the image before.
+  """
+  energies, valid = _as_pair(energies, valid)
+  moved = [x.at[:, -1].set(jnp.roll(x[:, -1], 1)) for x in (energies, valid)]
+  return likelihood(*moved)
+
+
 def ce(energies: ArrayLike, valid: ArrayLike) -> Array:
   r"""Returns [B]: softmax cross-entropy over the valid candidates, logits being -E.
 
@@ -88,6 +100,7 @@ LOSSES: dict[str, Callable[..., Array]] = {
   "difference": difference,
   "likelihood": likelihood,
   "joint_pairs": joint_pairs,
+  "joint_triples": joint_triples,
   "ce": ce,
 }
 

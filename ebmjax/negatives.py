@@ -102,6 +102,22 @@ def repaired(key: Array, y: Labels) -> tuple[Array, Array]:
   return jnp.stack([y, other], axis=1), valid
 
 
+def label_and_image(
+  key: Array, y: Labels, num_classes: int | None = None
+) -> tuple[Array, Array]:
+  """Returns labels [B, 3]: one of the batch and the next row's, for `joint_triples`.
+
+  The next row's label makes this row's image that row's other image: of another class.
+  """
+  batch = _as_batch(y, num_classes=num_classes)
+  labels, valid = one_of_batch(key, batch)
+  following = jnp.roll(batch.y, -1)
+  return (
+    jnp.concatenate([labels, following[:, None]], axis=1),
+    jnp.concatenate([valid, (following != batch.y)[:, None]], axis=1),
+  )
+
+
 NEGATIVES: dict[str, Callable[[Array, Batch], tuple[Array, Array]]] = {
   "one_of_task": one_of_task,
   "one_of_batch": one_of_batch,
@@ -110,6 +126,7 @@ NEGATIVES: dict[str, Callable[[Array, Batch], tuple[Array, Array]]] = {
   "all_seen": all_seen,
   "all_classes": all_classes,
   "repaired": repaired,
+  "label_and_image": label_and_image,
 }
 
 

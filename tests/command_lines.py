@@ -51,7 +51,8 @@ FAULTS = {
     keys("objective=contrastve"),
     [
       "config.objective='contrastve' is unknown; did you mean 'contrastive'?",
-      "The choices are contrastive, difference, likelihood, joint_pairs, ce.",
+      "The choices are contrastive, difference, likelihood, joint_pairs, "
+      "joint_triples, ce.",
     ],
   ),
   "objective like no other": (

@@ -370,6 +370,15 @@ def test_the_list_says_what_can_be_drawn(root: Path, capsys):
   assert "--config=configs/permmnist.py:sbc" in out
 
 
+def test_without_a_folder_the_stored_results_are_drawn(tmp_path, monkeypatch, caplog):
+  """One figure that cannot be drawn from them does not stop the next."""
+  monkeypatch.chdir(tmp_path)
+  assert command(["confusion", "number_of_tasks"]) == 1
+  assert (tmp_path / "figures" / "number_of_tasks.svg").stat().st_size
+  assert "Drawn from measured.json." in caplog.text
+  assert command([]) == 0
+
+
 @pytest.mark.parametrize(
   ("arguments", "told"),
   [
@@ -391,12 +400,3 @@ def test_an_unwritable_folder_is_told(root: Path, tmp_path: Path):
   (tmp_path / "file").touch()
   with pytest.raises(UserError, match="give another with --out"):
     figures.draw("capacity", root, tmp_path / "file")
-
-
-def test_help_names_every_flag_and_figure(capsys):
-  with pytest.raises(SystemExit) as caught:
-    command(["--help"])
-  assert caught.value.code == 0
-  out = capsys.readouterr().out
-  for text in ("--runs", "--out", "--allow_partial", *FIGURES):
-    assert text in out

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ebmjax import losses, objectives
+from ebmjax import losses, negatives, objectives
 from ebmjax.errors import ConfigError
 
 ENERGIES = np.array([[0.3, -1.2, 2.0], [1.5, 0.1, -0.4], [-2.0, 3.0, 0.5]])
@@ -79,6 +79,17 @@ def test_joint_pairs_sets_each_true_pair_against_some_pair_of_the_batch():
   in_place = losses.contrastive(energies, valid)
   np.testing.assert_allclose(np.sort(got), np.sort(in_place), rtol=1e-6)
   assert not np.allclose(got, in_place)
+
+
+def test_joint_triples_set_a_true_pair_against_a_label_and_an_image():
+  """By hand, of E(x, y) = 10 x + y: images 1, 2 and 3 of the labels 5, 5 and 7."""
+  key, y = jax.random.key(0), jnp.array([5, 5, 7])
+  labels, valid = negatives.label_and_image(key, y, num_classes=8)
+  energies = 10.0 * jnp.array([1, 2, 3])[:, None] + labels
+  pairs = [[(1, 5), (1, 7), (3, 5)], [(2, 5), (2, 7)], [(3, 7), (3, 5), (2, 7)]]
+  hand = [np.array([10.0 * x + y for x, y in row]) for row in pairs]
+  wanted = [row[0] + np.log(np.exp(-row).sum()) for row in hand]
+  np.testing.assert_allclose(losses.joint_triples(energies, valid), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", losses.LOSSES)

@@ -18,6 +18,7 @@ ONCE = ("compiled_equals_eager", "resumes_from_a_checkpoint")
 # (method, network[, objective, negatives])
 CASES: list[tuple[str, ...]] = [
   ("finetune", "ebm", "joint_pairs", "repaired"),
+  ("finetune", "ebm", "joint_triples", "label_and_image"),
   ("finetune", "ebm", "likelihood", "all_of_batch"),
   ("finetune", "sbc", "contrastive", "one_of_batch"),
 ]

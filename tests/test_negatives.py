@@ -88,6 +88,12 @@ def test_repaired_deals_out_the_batch_s_labels():
   assert (labels[:, :, 1] != labels[:1, :, 1]).any()
 
 
+def test_label_and_image_adds_the_next_row_s_label():
+  labels, valid = NEGATIVES["label_and_image"](jax.random.key(0), make_batch([2, 2, 0]))
+  assert labels.tolist() == [[2, 0, 2], [2, 0, 0], [0, 2, 2]]
+  assert valid[:, 1:].tolist() == [[True, False], [True, True], [True, True]]
+
+
 def test_all_classes_include_those_to_come():
   labels, valid = NEGATIVES["all_classes"](jax.random.key(0), make_batch([2, 0]))
   assert labels[1].tolist() == [0, *range(CLASSES)]
@@ -104,6 +110,7 @@ CLASSES_OF: dict[str, dict[str, Any]] = {
   "all_seen": {"seen": MASK},
   "all_classes": {"num_classes": CLASSES},
   "repaired": {},
+  "label_and_image": {"num_classes": CLASSES},
 }
 
 

@@ -9,7 +9,6 @@ import pytest
 from ebmjax.paper import reproduce as reproduce
 from ebmjax.paper import store
 from ebmjax.paper.cells import every_cell
-from ebmjax.paper.figures import FIGURES
 from ebmjax.runtime import atomic
 
 
@@ -26,7 +25,6 @@ def test_without_a_choice_everything_is_listed_and_nothing_runs(folder, capsys):
   assert f"{len(every_cell())} cells: " in out
   assert "within 2 points of zero" in out
   assert "The EBM is above the softmax classifier on every benchmark: " in out
-  assert all(name in out for name in FIGURES)
   assert not Path(folder.removeprefix("--runs=")).exists()
 
 
@@ -37,27 +35,6 @@ def test_a_table_alone_is_listed_with_its_commands(folder, capsys):
   assert out.count("python -m ebmjax.main --config=") == 5
   assert "--config=configs/cifar100.py:all_seen,fixed --config.seeds=10" in out
   assert not Path(folder.removeprefix("--runs=")).exists()
-
-
-def test_a_figure_without_its_runs_tells_the_command_that_makes_them(folder, capsys):
-  Path(folder.removeprefix("--runs=")).mkdir()
-  assert reproduce.main(["--figure=confusion", folder]) == 1
-  assert "python -m ebmjax.main --config=configs/" in capsys.readouterr().err
-
-
-def test_a_figure_of_scores_is_drawn_from_the_stored_results(folder, tmp_path, caplog):
-  out = tmp_path / "drawn"
-  assert reproduce.main(["--figure=number_of_tasks", folder, f"--out={out}"]) == 0
-  assert (out / "number_of_tasks.svg").stat().st_size
-  assert "Drawn from measured.json." in caplog.text
-
-
-def test_a_figure_that_cannot_be_drawn_does_not_stop_the_next(folder, tmp_path, capsys):
-  out = tmp_path / "drawn"
-  names = "--figure=confusion,capacity"
-  assert reproduce.main([names, f"--out={out}", folder]) == 1
-  assert (out / "capacity.svg").exists()
-  assert "confusion" in capsys.readouterr().err
 
 
 def test_variants_are_listed_apart(folder, capsys):
@@ -73,12 +50,7 @@ def test_variants_are_listed_apart(folder, capsys):
     (["--table=boundary_fre"], "did you mean 'boundary_free'?"),
     (["--cell=boundary_free/ebm/splitmnist"], "'boundary_free/ebm/split_mnist'?"),
     (["--seeds=3"], "but not what; give --table=NAME"),
-    (["--figure=capacity", "--seeds=3"], "but not what; give --table=NAME"),
-    (["--figure=capacity", "--table=none"], "there is no table 'none'"),
-    (
-      ["--figure=capacity", "--table=all"],
-      "--table and --cell do not go with --figure",
-    ),
+    (["--table=all", "--variants"], "--table and --cell do not go with --variants"),
     (["--variants", "--collect=x"], "--variants do not go with --collect"),
     (["--collect=/nonesuch"], "/nonesuch is not a folder"),
     (["--check=/nonesuch"], "/nonesuch cannot be read"),

@@ -14,8 +14,10 @@ from ebmjax.errors import ConfigError
 from ebmjax.methods.spec import Rule
 from ebmjax.streams.spec import hides_tasks
 
+# Objectives with negatives of their own, which no other objective takes.
+PAIRED = {"joint_pairs": "repaired", "joint_triples": "label_and_image"}
 # Negatives that a row finds among the other rows of its batch.
-IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", "repaired")
+IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", *PAIRED.values())
 
 
 def rules(config: ConfigDict) -> list[Rule]:
@@ -39,8 +41,8 @@ def default_negatives(config: ConfigDict) -> str:
   if config.objective == "ce":
     # Where the task is known at test time, it is known in training, too.
     return "all_classes" if spec.all_outputs and not task_known else "all_seen"
-  if config.objective == "joint_pairs":
-    return "repaired"
+  if config.objective in PAIRED:
+    return PAIRED[config.objective]
   if spec.single_rows and (hidden or config.objective == "likelihood"):
     return "all_seen"
   if config.objective == "likelihood":
@@ -98,7 +100,7 @@ def _of_method(config: ConfigDict) -> list[Rule]:
       spec.single_rows and negatives in IN_BATCH,
       f"config.method.name={name!r} takes the gradients of single rows, and "
       f"config.negatives={negatives!r} looks for others in the batch; use 'all_seen', "
-      "and another objective than 'joint_pairs'.",
+      f"and another objective than {' or '.join(map(repr, PAIRED))}.",
     ),
     (
       spec.own_objective and config.objective != "ce",
@@ -115,12 +117,15 @@ def _of_method(config: ConfigDict) -> list[Rule]:
 
 def _of_objective(config: ConfigDict) -> list[Rule]:
   """Returns the rules of objectives and their negatives."""
-  pairs, negatives = config.objective == "joint_pairs", config.negatives
+  negatives = config.negatives
   return [
-    (
-      pairs != (negatives == "repaired"),
-      "config.objective='joint_pairs' and config.negatives='repaired' go together; "
-      "set both, or leave config.negatives='auto'.",
+    *(
+      (
+        (config.objective == pairs) != (negatives == own),
+        f"config.objective={pairs!r} and config.negatives={own!r} go together; set "
+        "both, or leave config.negatives='auto'.",
+      )
+      for pairs, own in PAIRED.items()
     ),
     (
       config.objective == "ce" and not negatives.startswith("all_"),

@@ -1,13 +1,9 @@
 """The ledger as plain text."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
-from ebmjax.errors import UserError
-from ebmjax.paper import commands, store, summary, wording
+from ebmjax.paper import commands, summary, wording
 from ebmjax.paper.cells import Cell
-from ebmjax.paper.figures import FIGURES
-from ebmjax.paper.figures.missing import runs_of
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.paper.verdicts import CRITERION
 
@@ -17,11 +13,11 @@ MARKS = (
 )
 
 
-def overview(ledger: Ledger, runs: Path) -> str:
-  """Lists every table and its cells, the figures, the summary and what is left."""
+def overview(ledger: Ledger) -> str:
+  """Lists every table and its cells, the summary and what is left."""
   parts = [_table(ledger, name, rows) for name, rows in ledger.by_table().items()]
   outcome = "\n".join(summary.lines(ledger))
-  return "\n\n".join([*parts, _figures(runs), outcome, left(ledger)])
+  return "\n\n".join([*parts, outcome, left(ledger)])
 
 
 def details(ledger: Ledger, cells: Iterable[Cell]) -> str:
@@ -110,17 +106,3 @@ def _provenance(measured: Measurement) -> str:
   commits = ", ".join(measured.commits)
   weights = "".join(f"; weights {digest}" for digest in measured.weights)
   return f"commit {commits}; data: {'; '.join(measured.sources)}{weights}"
-
-
-def _figures(root: Path) -> str:
-  """Lists the figures, and which can be drawn from `root` and the stored results."""
-  entries = [*(store.find(root) if root.is_dir() else []), *store.read()]
-  lines = ["figures (--figure=NAME draws one)"]
-  for name, spec in FIGURES.items():
-    try:
-      runs_of(name, spec, root, entries)
-      state = "can be drawn"
-    except UserError:
-      state = "its runs are missing"
-    lines.append(f"  {name:<24}{state:<22}{spec.title}")
-  return "\n".join(lines)

@@ -54,12 +54,9 @@ def markdown(ledger: Ledger) -> str:
     for dataset in DATASETS
     for row in rows_of(ledger, dataset)
   ]
-  waiting = [
-    f"`{row.cell.short_id}` ({wording.duration(wording.time_left(ledger, row))})"
-    for row in ledger.rows
-    if row.cell.table == REPLAY_FREE and not row.measured
-  ]
-  missing = [f"Not measured yet: {', '.join(waiting)}.", ""] if waiting else []
+  own = [row for row in ledger.rows if row.cell.table == REPLAY_FREE]
+  waiting = wording.waiting(ledger, own)
+  missing = [waiting, ""] if waiting else []
   return "\n".join([tabular.markdown(_COLUMNS, lines), "", *missing])
 
 

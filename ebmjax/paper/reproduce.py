@@ -5,8 +5,6 @@
   ebmjax reproduce --table=NAME --seeds=10     runs what is missing of it
   ebmjax reproduce --table=all --budget=8      ... for about eight hours
   ebmjax reproduce --cell=boundary_free/ebm/split_mnist --seeds=5
-  ebmjax reproduce --figure=confusion          draws a figure from these runs
-  ebmjax reproduce --figure=capacity           ... or from the stored results
 
 --table and --cell only list unless --seeds or --budget is given. To resume after an
 interruption, give the same command again; finished seeds are not run again.
@@ -22,7 +20,7 @@ from typing import Any
 
 from ebmjax.config.schema import choices_sentence, nearest
 from ebmjax.errors import ConfigError
-from ebmjax.paper import figures, listing, markdown, store
+from ebmjax.paper import listing, markdown, store
 from ebmjax.paper.cells import Cell, every_cell
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.running import Outcome, Session, Settings, read_ledger
@@ -59,9 +57,6 @@ def _act(given: argparse.Namespace) -> int:
     markdown.check(given.check, Ledger(cells, store.read()))
   if given.collect or given.write or given.check:
     return 0
-  if given.figure:
-    places = (given.runs, given.out)
-    return figures.draw_each("ebmjax", given.figure, *places, stored=store.read())
   folders = {name: getattr(given, name) for name in ("mnist", "cifar10", "cifar100")}
   settings = Settings(given.runs, folders, given.pretrained)
   if given.seeds is None and given.budget is None:
@@ -78,7 +73,6 @@ def _require_one_action(given: argparse.Namespace) -> None:
   chosen = given.table or given.cell
   actions = {
     "--table and --cell": chosen,
-    "--figure": given.figure,
     "--variants": given.variants,
     "--collect, --write and --check": given.collect or given.write or given.check,
   }
@@ -135,7 +129,7 @@ def _show(given: argparse.Namespace, ledger: Ledger, asked: list[Cell]) -> None:
   elif asked:
     print(listing.details(ledger, asked))
   else:
-    print(listing.overview(ledger, given.runs))
+    print(listing.overview(ledger))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -150,9 +144,6 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
   add("--table", "NAME", _names, "tables, separated by commas, or all", [])
   add("--cell", "ID", _names, "cells, separated by commas", [])
-  add("--figure", "NAME", _names, "figures, separated by commas", [])
-  text = "where figures are written (default: figures)"
-  add("--out", "DIR", path_arg, text, Path("figures"))
   add("--seeds", "N", whole_number, "run up to N seeds, 0 to N-1")
   text = "start no run that would end after so many hours; without --seeds, runs the "
   add("--budget", "HOURS", positive_number, f"{text}paper's number of seeds")

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,16 @@ def time_left(ledger: Ledger, row: Row) -> Estimate:
 def duration(left: Estimate) -> str:
   """Formats a time, with a question mark where it is a guess."""
   return estimates.duration(left.seconds) + ("?" if left.basis == "guess" else "")
+
+
+def waiting(ledger: Ledger, rows: Iterable[Row]) -> str:
+  """Names the cells that have no run, with the time they would take; none: nothing."""
+  found = [
+    f"`{row.cell.short_id}` ({duration(time_left(ledger, row))})"
+    for row in rows
+    if not row.measured
+  ]
+  return f"Not measured yet: {', '.join(found)}." if found else ""
 
 
 def all_hours_left(ledger: Ledger, rows: list[Row]) -> float:

@@ -5,7 +5,6 @@ configs/pretrain_cifar10.py serves as --config.network.pretrained for CIFAR-100.
 """
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,3 @@ def _parser() -> argparse.ArgumentParser:
   add("--trunk", action="store_true", help="write only the trunk of the network")
   add("--half", action="store_true", help="with --trunk: write half precision")
   return parser
-
-
-if __name__ == "__main__":
-  sys.exit(main(sys.argv[1:]))

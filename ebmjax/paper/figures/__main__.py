@@ -4,13 +4,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ebmjax.config.schema import choices_sentence
 from ebmjax.errors import ConfigError, UserError
-from ebmjax.paper import figures
+from ebmjax.paper import figures, store
 from ebmjax.paper.figures import FIGURES
 from ebmjax.paper.figures.missing import folders, runs_of
-from ebmjax.paper.figures.pooling import scan
+from ebmjax.paper.figures.pooling import found_in
+from ebmjax.paper.store import Entry
 from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.terminal import Parser, path_arg, run_cli
 
@@ -26,20 +28,20 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(
           f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}"
         )
+    # A folder that is named counts alone.
+    root, kept = (given.runs, []) if given.runs else (Path("runs"), store.read())
+    options: dict[str, Any] = {"allow_partial": given.allow_partial, "stored": kept}
     if given.names:
-      partial = given.allow_partial
-      return figures.draw_each(
-        "figures", given.names, given.runs, given.out, allow_partial=partial
-      )
-    print(listing(given.runs, given.allow_partial))
+      return figures.draw_each("figures", given.names, root, given.out, **options)
+    print(listing(root, **options))
     return 0
 
   return run_cli("figures", work)
 
 
-def listing(root: Path, allow_partial: bool = False) -> str:
+def listing(root: Path, allow_partial: bool, stored: Sequence[Entry]) -> str:
   """Returns a paragraph a figure: what it shows, and whether its runs are there."""
-  entries = scan(root)
+  entries = found_in(root, stored)
   parts = []
   for name, spec in FIGURES.items():
     try:
@@ -66,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
   add = parser.add_argument
   add("names", nargs="*", metavar="NAME", help="the figures to draw")
   folder = "%(default)s"
-  told = f"the folder that contains the runs (default: {folder})"
-  add("--runs", type=path_arg, default=Path("runs"), metavar="DIR", help=told)
+  told = "the folder that contains the runs (default: runs, and the stored results)"
+  add("--runs", type=path_arg, metavar="DIR", help=told)
   told = f"where NAME.svg, NAME.pdf and NAME.png are written (default: {folder})"
   add("--out", type=path_arg, default=Path("figures"), metavar="DIR", help=told)
   told = "accept runs on part of the data; the title then says so"

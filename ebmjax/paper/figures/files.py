@@ -19,7 +19,7 @@ from ebmjax.paper.figures import (
 )
 from ebmjax.paper.figures.missing import caption, folders, runs_of
 from ebmjax.paper.figures.panels import style
-from ebmjax.paper.figures.pooling import scan
+from ebmjax.paper.figures.pooling import found_in
 from ebmjax.paper.figures.spec import FigureSpec, Runs
 from ebmjax.paper.store import Entry
 from ebmjax.report import plotting
@@ -60,8 +60,7 @@ def draw(
   if name not in FIGURES:
     raise UserError(f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}")
   root, spec = Path(runs_root), FIGURES[name]
-  found = [] if stored and not root.is_dir() else scan(root)
-  runs = runs_of(name, spec, root, [*found, *stored], allow_partial)
+  runs = runs_of(name, spec, root, found_in(root, stored), allow_partial)
   text = caption(spec, runs)
   with style():
     figure = spec.draw(runs)

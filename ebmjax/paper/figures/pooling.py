@@ -30,6 +30,11 @@ def scan(root: str | Path) -> list[Entry]:
   return store.find(Path(root))
 
 
+def found_in(root: Path, stored: Sequence[Entry]) -> list[Entry]:
+  """Returns the finished runs under `root` and those stored, which need no folder."""
+  return [*(scan(root) if root.is_dir() or not stored else []), *stored]
+
+
 def choose(
   entries: Sequence[Entry], spec: FigureSpec, allow_partial: bool = False
 ) -> dict[str, tuple[Run, ...]]:
