@@ -147,8 +147,10 @@ def _from_run(
 
 def _settings(config: ConfigDict) -> dict[str, Any]:
   """Returns the keys of a run that an estimator's `settings` hold."""
-  kept = ("method.", "network.", "optimiser.", "objective", "negatives")
-  kept += ("data.augment", "runner.precision")
+  kept = (
+    *("method.", "network.", "optimiser.", "objective", "negatives"),
+    *("data.augment", "runner.precision"),
+  )
   return {
     key: value
     for key, value in flat_keys(config).items()
