@@ -25,8 +25,9 @@ Share: the rate of the step's matrix products, counted from its trace, as a shar
 best rate of a large square product and of the step's own products alone. Roofline: a
 step's FLOPs and bytes, computed from its program, and what they allow on two GPUs.
 Runs: whole processes of ebmjax.main with an empty and a filled compilation cache; the
-time to the first chunk counts from the start of the process. Curves: the cost as the
-number of labels, the batch, the width or the number of seeds grows.
+time to the first step counts from the start of the process: it is the time to the first
+chunk, minus the chunk's other steps. Curves: the cost as the number of labels, the
+batch, the width or the number of seeds grows.
 
 Images and weights are random, which does not affect speed. Machines are noisy, so read
 the ratios rather than the rates: they come from rounds that alternate.
