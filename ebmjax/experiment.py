@@ -18,6 +18,7 @@ from ebmjax.config.validation import resolve
 from ebmjax.errors import DivergenceError, WorkdirError
 from ebmjax.models.form import form_of, to_json
 from ebmjax.paper.commands import figure_for, with_figure
+from ebmjax.paths import expand
 from ebmjax.report import Results
 from ebmjax.runtime import distributed, environment, failures, memory, scan
 from ebmjax.runtime import results as finished
@@ -94,7 +95,9 @@ def _enter(
   """Locks and claims the folder of a run."""
   config = resolve(config)
   reporting.find_metrics(config.eval.metrics)  # a wrong path is found before training
-  workdir = Path(workdir).absolute() if distributed.is_multiprocess() else Path(workdir)
+  workdir = expand(workdir)
+  if distributed.is_multiprocess():
+    workdir = workdir.absolute()
   _require_same_command(config, workdir)
   folder = stack.enter_context(distributed.on_primary(lambda: Workdir(workdir)))
   folder.claim(config)

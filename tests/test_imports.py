@@ -12,7 +12,7 @@ ROOT = Path(ebmjax.__file__).parent
 # From left to right, as the package's data flow. A module belongs to the layer of the
 # longest name that it is, or lies under.
 LAYERS = (
-  ("errors", "types", "prediction", "losses", "negatives", "metrics"),
+  ("errors", "paths", "types", "prediction", "losses", "negatives", "metrics"),
   # What the components state their keys with, and the configuration's public functions.
   ("config.schema", "config.components", "config.__init__"),
   ("objectives",),

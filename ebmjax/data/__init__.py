@@ -13,6 +13,7 @@ from ebmjax.data.moments import statistics
 from ebmjax.data.registry import DATASETS, find
 from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import ConfigError, DataError
+from ebmjax.paths import expand
 from ebmjax.types import Dataset
 
 SOURCES = ("auto", "tfds", "files", "embedded")
@@ -192,12 +193,12 @@ def _files_folder(folder: str) -> Path:
       "config.data.source=files needs the folder of the files, but config.data.dir is "
       '"": set config.data.dir.'
     )
-  return files.expand(folder)
+  return expand(folder)
 
 
 def _tfds_folder(folder: str) -> Path:
   """Returns the folder of the TFDS sets."""
-  return files.expand(folder or tfds_source.default_dir())
+  return expand(folder or tfds_source.default_dir())
 
 
 def _not_full(spec: DatasetSpec, reason: str) -> str:

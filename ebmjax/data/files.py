@@ -18,22 +18,6 @@ from ebmjax.types import Dataset
 _REMEDY = "delete it and download it again"
 
 
-def expand(folder: str) -> Path:
-  """Returns a folder as the user has written it, with ~ as the home."""
-  if "://" in folder:
-    raise DataError(
-      f"{folder} is no folder of this machine: mount the bucket, and set "
-      "config.data.dir to the folder that it is mounted in."
-    )
-  try:
-    return Path(folder).expanduser()
-  except RuntimeError as error:  # the home of a user that there is not
-    raise DataError(
-      f"the folder {folder!r} is in the home of an unknown user: set config.data.dir "
-      "to one that exists."
-    ) from error
-
-
 def at_hand(spec: DatasetSpec, folder: Path) -> bool:
   """Returns whether a folder holds any file of the set, whole or not."""
   return bool(_find_files(spec, folder)[1]) or _npz_path(spec, folder).is_file()

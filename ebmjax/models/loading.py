@@ -14,6 +14,7 @@ from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.models.form import InputForm, from_json, known_form, outputs_of
 from ebmjax.models.model import Compiled, Model, compiler_options, make_outputs
+from ebmjax.paths import expand
 from ebmjax.runtime import scan
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.trainer import make_problem
@@ -52,7 +53,7 @@ def load(run: str | Path, seed: int | None = 0) -> Model:
   model = ebmjax.load("runs/ebm")
   model.predict(x)  # x [N, 28, 28], labels [N]
   """
-  found = read_run(Path(run))
+  found = read_run(expand(run))
   chosen = found.seeds if seed is None else [seed]
   trained = restore(found)
   columns, tasks = outputs(found, chosen)

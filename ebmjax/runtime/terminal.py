@@ -50,14 +50,6 @@ def positive_number(text: str) -> float:
   return number
 
 
-def path_arg(text: str) -> Path:
-  """Returns the file or folder that a flag names; a shell leaves `~` in --flag=~/x."""
-  try:
-    return Path(text).expanduser()
-  except RuntimeError as error:  # the home of a user that there is not
-    raise argparse.ArgumentTypeError(f"{text!r} names nobody's home") from error
-
-
 @contextlib.contextmanager
 def explain_out_errors(out: Path, flag: str = "--out") -> Iterator[None]:
   """Re-raises errors of writing what a flag names as one sentence."""

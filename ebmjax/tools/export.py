@@ -16,8 +16,9 @@ from ebmjax.models.loading import FinishedRun, load, outputs, read_run, restore
 from ebmjax.models.program import write_program
 from ebmjax.networks.cifar100 import trunk_file
 from ebmjax.paper import commands
+from ebmjax.paths import expand
 from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, path_arg, run_cli
+from ebmjax.runtime.terminal import Parser, run_cli
 
 
 def export_trunk(
@@ -87,8 +88,8 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
   parser = Parser("ebmjax export", description=__doc__)
   add = parser.add_argument
-  add("run", metavar="RUN", type=path_arg, help="the workdir of a finished run")
-  add("out", metavar="FILE.npz", type=path_arg, help="the file to write")
+  add("run", metavar="RUN", type=expand, help="the workdir of a finished run")
+  add("out", metavar="FILE.npz", type=expand, help="the file to write")
   add("--seed", type=int, help="one of its seeds (default: the first)")
   add("--task", type=int, help="whose order of pixels, of a run that permutes them")
   add("--trunk", action="store_true", help="write the trunk of its network alone")

@@ -12,8 +12,9 @@ import numpy as np
 from ebmjax.data import image_folder, npz
 from ebmjax.errors import DataError
 from ebmjax.models import EnergyClassifier, Model, load
+from ebmjax.paths import expand
 from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
+from ebmjax.runtime.terminal import Parser, explain_out_errors, run_cli
 
 _KEYS = ("x", "y", "x_test", "y_test")
 
@@ -93,10 +94,10 @@ def _parser() -> argparse.ArgumentParser:
   parser = Parser("ebmjax predict", description=__doc__)
   add = parser.add_argument
   help = "the workdir of a finished run, or a file of EnergyClassifier.save"
-  add("model", metavar="RUN", type=path_arg, help=help)
+  add("model", metavar="RUN", type=expand, help=help)
   help = "an npz file with x or x_test, or a folder of images"
-  add("inputs", metavar="FILE.npz|FOLDER", type=path_arg, help=help)
-  add("--out", type=path_arg, help="the CSV file to write (default: the terminal)")
+  add("inputs", metavar="FILE.npz|FOLDER", type=expand, help=help)
+  add("--out", type=expand, help="the CSV file to write (default: the terminal)")
   help = "one of the run's seeds (default: all of them, as an ensemble)"
   add("--seed", type=int, help=help)
   help = "refuse inputs of higher energy than this share of the training inputs, 0.95"

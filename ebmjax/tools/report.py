@@ -15,10 +15,11 @@ from pathlib import Path
 
 from ebmjax.errors import UserError
 from ebmjax.paper.commands import with_figure
+from ebmjax.paths import expand
 from ebmjax.report import compare, compare_files, compare_page, page, plots, stored
 from ebmjax.report import table as closing
 from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
+from ebmjax.runtime.terminal import Parser, explain_out_errors, run_cli
 
 _EPILOG = """examples:
   python -m ebmjax.report runs/splitmnist
@@ -85,12 +86,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument(
-    "runs", metavar="RUN", type=path_arg, nargs="+", help="the folder of a finished run"
+    "runs", metavar="RUN", type=expand, nargs="+", help="the folder of a finished run"
   )
   parser.add_argument(
     "--out",
     metavar="FILE",
-    type=path_arg,
+    type=expand,
     help="the page (default: report.html in the run's folder, or compare.html)",
   )
   return parser.parse_args(arguments)

@@ -13,12 +13,12 @@ from typing import Any
 import jax
 
 from ebmjax.errors import UserError
+from ebmjax.paths import expand
 from ebmjax.report import plotting
 from ebmjax.runtime import atomic, environment
 from ebmjax.runtime.terminal import (
   Parser,
   explain_out_errors,
-  path_arg,
   run_cli,
   whole_number,
 )
@@ -176,9 +176,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     "also writes the figures as JSON, to a new file, after every case; the curves, as\n"
     ".svg and .png, go beside it",
     metavar="FILE",
-    type=path_arg,
+    type=expand,
   )
-  add("--show", "prints the tables of such a file", metavar="FILE", type=path_arg)
+  add("--show", "prints the tables of such a file", metavar="FILE", type=expand)
   return parser.parse_args(arguments)
 
 
