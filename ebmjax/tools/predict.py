@@ -3,6 +3,7 @@
 import argparse
 import csv
 import io
+import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ebmjax.data import image_folder, npz
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, printable
 from ebmjax.models import EnergyClassifier, Model, load
 from ebmjax.paths import expand
 from ebmjax.runtime import atomic
@@ -32,7 +33,7 @@ def read_inputs(path: Path, *, colour: bool) -> Inputs:
   if path.is_dir():
     names, images = image_folder.read_images(path, "RGB" if colour else "L")
     return Inputs(names, images, None)
-  if not path.exists():
+  if not path.is_file():  # reading a pipe would never end
     raise DataError(f"{path} does not exist: give an npz file or a folder of images.")
   found = npz.read(path, _KEYS, "write it again with np.savez")
   suffix = "" if "x" in found else "_test"
@@ -71,10 +72,10 @@ def main(arguments: list[str]) -> int:
     inputs = read_inputs(given.inputs, colour=len(model.form.shape) == 3)
     table, labels = predict(model, inputs, given.reject, given.task)
     if given.out is None:
-      print(table, end="")
+      print(printable(table) if sys.stdout.isatty() else table, end="")
       return 0
     with explain_out_errors(given.out):
-      atomic.write(given.out, table.encode())
+      atomic.write(given.out, os.fsencode(table))
     print(f"{len(labels):,} labels are in {given.out}.")
     if inputs.y is not None:
       right = np.mean(labels.astype(str) == inputs.y.astype(str))
