@@ -114,6 +114,8 @@ def _opened(path: Path) -> Any:
   from PIL import Image
 
   try:
+    if path.is_fifo():  # opening it would never end
+      raise OSError("it is a pipe")
     return Image.open(path)
   except Exception as error:  # Pillow raises many kinds
     raise DataError(_unreadable(path, error)) from None

@@ -2,7 +2,6 @@
 
 import io
 import json
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from ml_collections import ConfigDict
 from ebmjax.config import flat_keys
 from ebmjax.config.upgrade import upgrade
 from ebmjax.config.validation import resolve
+from ebmjax.data import npz
 from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.models import form as forms
 from ebmjax.models.learning import OnlineLearner
@@ -62,22 +62,20 @@ def load(
   """Returns the classifier of a file that `save` wrote, or of a finished run."""
   if path.is_dir():
     return _from_run(kind, path, seed)
+  if not path.is_file():  # reading a pipe would never end
+    raise DataError(f"{path} does not exist; give the file of a saved model.")
   if seed is not None:
     raise ConfigError(f"{path} is a file of one model; leave the seed out.")
+  arrays = npz.read(path, None, "give another file")
   try:
-    # Opened here, since np.load does not close a file that it refuses.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-      arrays = dict(stored)
     header = json.loads(arrays.pop("header").tobytes())
     if header["format"] != _FORMAT:
       raise ValueError(f"format {header['format']}")
     config = resolve(ConfigDict(upgrade(header["config"])))
     found = _assemble(kind, header, config, arrays)
-  except FileNotFoundError:
-    raise DataError(f"{path} does not exist; give the file of a saved model.") from None
   except (
-    *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
-    *(zipfile.BadZipFile, ConfigError),
+    *(LookupError, TypeError, ValueError, AttributeError, OverflowError),
+    *(RecursionError, ConfigError),
   ) as error:
     raise DataError(
       f"{path} is damaged, or not a model that this version can load ({error}); give "
