@@ -70,7 +70,7 @@ def run_together(
   show_messages()
   environment.require_usual()
   environment.use_compilation_cache()
-  with ExitStack() as stack, memory.explain_oom():
+  with ExitStack() as stack, memory.explain_oom(), environment.doubt_cache():
     entered = [_enter(stack, config, workdir) for config, workdir in runs]
     found = [_finished(*each, dataset) for each in entered]
     left = [each for each, ended in zip(entered, found, strict=True) if ended is None]

@@ -71,7 +71,6 @@ def test_an_error_within_jax_names_the_cache(monkeypatch):
   monkeypatch.setattr(
     environment, "jax", SimpleNamespace(config=SimpleNamespace(values=values))
   )
-  with pytest.raises(TypeError) as caught:
+  with pytest.raises(TypeError) as caught, environment.doubt_cache():
     jax.numpy.zeros("odd")
-  environment.doubt_cache(caught.value)
   assert "in /some/where were copied or exchanged, delete" in caught.value.__notes__[0]
