@@ -213,9 +213,7 @@ def test_a_file_is_whole_or_refused(tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"damaged npz .* give another file"):
       EnergyClassifier.load(path)
   np.savez(path, header=np.array([{"a": 1}], object))
-  with pytest.raises(
-    DataError, match="holds Python objects, which are never"
-  ):
+  with pytest.raises(DataError, match="holds Python objects, which are never"):
     EnergyClassifier.load(path)
   os.mkfifo(tmp_path / "pipe.npz")
   for name in ("none.npz", "pipe.npz"):

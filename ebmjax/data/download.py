@@ -21,6 +21,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from ebmjax.data.spec import Download
+from ebmjax.runtime.console import shows_bars
 
 CONNECT_SECONDS = 5.0  # until a server begins to answer
 STALL_SECONDS = 20.0  # in which `_STEP` bytes must come
@@ -70,9 +71,8 @@ def fetch(
   with _alone(folder):
     wanted = {n: d for n, d in downloads.items() if not is_whole(paths[n], d)}
     total, before = sum(official.size for official in wanted.values()), 0
-    with tqdm(
-      total=total, disable=None, unit="B", unit_scale=True, dynamic_ncols=True
-    ) as bar:
+    shown = {"disable": not shows_bars(), "unit": "B", "unit_scale": True}
+    with tqdm(total=total, dynamic_ncols=True, **shown) as bar:
       for name, official in wanted.items():
         bar.set_description(name)
         part = _Part(folder / f"{name}.partial", official, bar, before)

@@ -1,6 +1,7 @@
 """Downloads: resumed, bounded in time and size, from the first address that can."""
 
 import hashlib
+import io
 import logging
 import os
 import signal
@@ -40,6 +41,18 @@ def test_a_broken_connection_goes_on_where_it_broke(server, tmp_path, caplog):
   assert "100000 of 256000 bytes are here; trying again" in caplog.text
   assert "from byte 200000" in caplog.text
   assert not list(tmp_path.glob("*.partial"))
+
+
+def test_one_bar_shows_the_bytes_of_all_files(server, tmp_path, monkeypatch):
+  class Notebook(io.StringIO):
+    """A standard error that is no terminal, and shows bars."""
+
+  Notebook.__module__ = "ipykernel.iostream"
+  monkeypatch.setattr(sys, "stderr", bar := Notebook())
+  server.files["other"] = CONTENT
+  download.fetch([server.url], WANTED | {"other": WANTED["file"]}, tmp_path)
+  last = bar.getvalue().strip().rsplit("\r", 1)[-1]
+  assert last.startswith("other: 100%") and "512k/512k" in last and "B/s" in last
 
 
 def test_another_process_goes_on_from_what_one_received(server, tmp_path):
