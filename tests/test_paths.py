@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import ebmjax
-from ebmjax import __main__, report
+from ebmjax import EnergyClassifier, __main__, report
 from ebmjax.errors import ConfigError
 from ebmjax.paths import expand
 
@@ -40,7 +40,7 @@ def test_no_verb_writes_to_a_bucket(arguments, monkeypatch, tmp_path, capsys):
   assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("read", [ebmjax.load, report.read])
+@pytest.mark.parametrize("read", [ebmjax.load, report.read, EnergyClassifier.load])
 @pytest.mark.parametrize("given", [Path("s3://bucket/run"), "s3://bucket/run"])
 def test_no_function_reads_a_bucket(read, given):
   with pytest.raises(ConfigError, match=r"^s3://bucket/run is no folder .* mount the"):

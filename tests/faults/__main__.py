@@ -31,6 +31,7 @@ PARTS = {  # each a module; its attacks, and how often they are tried
     "damaged records of a run": 1200,
     "damaged checkpoints": 600,
     "damaged files of data": 300,
+    "damaged saved models": 200,
   },
   "kills": {"SIGKILL during a run": 120},
 }
