@@ -100,5 +100,7 @@ def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize("inside", ["", "below"])
 def test_a_file_in_its_place(tmp_path: Path, inside):
   (tmp_path / "file").write_text("")
-  with pytest.raises(WorkdirError, match=r"file.* cannot be written \(.+\); choose"):
+  with pytest.raises(
+    WorkdirError, match=r"file.* cannot be written \(.+\); make .* or choose"
+  ):
     Workdir(tmp_path / "file" / inside).__enter__()

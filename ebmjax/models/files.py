@@ -18,7 +18,7 @@ from ebmjax.models import form as forms
 from ebmjax.models.learning import OnlineLearner
 from ebmjax.models.loading import outputs, read_run, restore
 from ebmjax.models.rejection import Reservoir
-from ebmjax.runtime import atomic
+from ebmjax.runtime import atomic, failures
 
 if TYPE_CHECKING:
   from ebmjax.models.estimator import EnergyClassifier
@@ -48,12 +48,8 @@ def save(model: "EnergyClassifier", path: Path) -> None:
   packed = io.BytesIO()
   text = json.dumps(header, default=_plain).encode()
   np.savez(packed, header=np.frombuffer(text, np.uint8), **arrays)
-  try:
+  with failures.explain_write_errors(path, "or give another file"):
     atomic.write(path, packed.getvalue())
-  except OSError as error:
-    raise WorkdirError(
-      f"{path} cannot be written ({error.strerror}); give another file."
-    ) from error
 
 
 def load(

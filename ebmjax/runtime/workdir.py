@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 from ebmjax.config.identity import obstacles
 from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.paths import expand
-from ebmjax.runtime import atomic, json_files, locks, records
+from ebmjax.runtime import atomic, failures, json_files, locks, records
 from ebmjax.runtime.records import Record
 from ebmjax.runtime.results import is_valid
 
@@ -38,16 +38,11 @@ class Workdir:
     self._evaluations = path / "evaluations"
 
   def __enter__(self) -> "Workdir":
-    try:
+    remedy = "choose another with --workdir"
+    with failures.explain_write_errors(self.path, f"or {remedy}"):
       self._evaluations.mkdir(parents=True, exist_ok=True)
       self._lock = locks.open_lock(self.path / ".lock")
-    except OSError as error:
-      raise WorkdirError(
-        f"the workdir {self.path} cannot be written ({error.strerror}); choose another "
-        "with --workdir."
-      ) from error
     try:
-      remedy = "choose another with --workdir"
       held = locks.try_lock(self._lock, self.path, remedy)
       # The folder, too: the file's name may be removed while it is held.
       self._folder = locks.lock_folder(self.path) if held else None

@@ -17,7 +17,7 @@ from ebmjax.models.program import write_program
 from ebmjax.networks.cifar100 import trunk_file
 from ebmjax.paper import commands
 from ebmjax.paths import expand
-from ebmjax.runtime import atomic
+from ebmjax.runtime import atomic, failures
 from ebmjax.runtime.terminal import Parser, run_cli
 
 
@@ -36,12 +36,8 @@ def export_trunk(
   trained = restore(found)
   place = found.seeds.index(seed)
   trunk = jax.tree.map(lambda leaf: leaf[place], _trunk(trained.states))
-  try:
+  with failures.explain_write_errors(out, "or give another file"):
     atomic.write(out, trunk_file(trunk, _origin(found, place), half=half))
-  except OSError as error:
-    raise WorkdirError(
-      f"{out} cannot be written ({error.strerror}); give another file."
-    ) from error
   return trained.step
 
 

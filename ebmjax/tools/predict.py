@@ -14,8 +14,8 @@ from ebmjax.data import image_folder, npz
 from ebmjax.errors import DataError, printable
 from ebmjax.models import EnergyClassifier, Model, load
 from ebmjax.paths import expand
-from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, explain_out_errors, run_cli
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import Parser, run_cli
 
 _KEYS = ("x", "y", "x_test", "y_test")
 
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
     if given.out is None:
       print(printable(table) if sys.stdout.isatty() else table, end="")
       return 0
-    with explain_out_errors(given.out):
+    with failures.explain_write_errors(given.out, failures.ANOTHER):
       atomic.write(given.out, os.fsencode(table))
     print(f"{len(labels):,} labels are in {given.out}.")
     if inputs.y is not None:

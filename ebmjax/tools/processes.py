@@ -25,9 +25,9 @@ from pathlib import Path
 from ebmjax.config import loading
 from ebmjax.errors import BusyError, ConfigError, UsageError, UserError
 from ebmjax.paths import expand
+from ebmjax.runtime import failures
 from ebmjax.runtime.terminal import (
   Parser,
-  explain_out_errors,
   run_cli,
   whole_number,
 )
@@ -151,7 +151,7 @@ class _Team:
 def _make_logs(folder: Path, processes: int) -> list[Path]:
   """Returns a file for each process's output; all but the first one's are empty now."""
   paths = [folder / f"process-{i}.log" for i in range(processes)]
-  with explain_out_errors(folder, "--logs"):
+  with failures.explain_write_errors(folder, "or give another with --logs"):
     folder.mkdir(parents=True, exist_ok=True)
     for path in paths[1:]:
       path.write_bytes(b"")

@@ -18,8 +18,8 @@ from ebmjax.paper.commands import with_figure
 from ebmjax.paths import expand
 from ebmjax.report import compare, compare_files, compare_page, page, plots, stored
 from ebmjax.report import table as closing
-from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, explain_out_errors, run_cli
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import Parser, run_cli
 
 _EPILOG = """examples:
   python -m ebmjax.report runs/splitmnist
@@ -59,7 +59,7 @@ def _read(path: Path) -> stored.StoredRun:
 
 def _write_one(run: stored.StoredRun, out: Path) -> None:
   content = page.render(run.results, run.history, plots.draw(run.history, run.scalars))
-  with explain_out_errors(out):
+  with failures.explain_write_errors(out, failures.ANOTHER):
     atomic.write(out, content)
   print(closing.closing_table(run.results))
 
@@ -73,7 +73,7 @@ def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
         f"{table_beside} is there without the page {out}, so it is no comparison's "
         "table; give another page with --out."
       )
-  with explain_out_errors(out):
+  with failures.explain_write_errors(out, failures.ANOTHER):
     compare_files.write(out, content, found)
   print(compare_files.text(found))
 

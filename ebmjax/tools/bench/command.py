@@ -15,10 +15,9 @@ import jax
 from ebmjax.errors import UserError
 from ebmjax.paths import expand
 from ebmjax.report import plotting
-from ebmjax.runtime import atomic, environment
+from ebmjax.runtime import atomic, environment, failures
 from ebmjax.runtime.terminal import (
   Parser,
-  explain_out_errors,
   run_cli,
   whole_number,
 )
@@ -99,7 +98,7 @@ def _check(path: Path, pictures: bool) -> None:
   suffixes = (".svg", ".png") if pictures else ()
   if path.suffix in suffixes:
     raise UserError(f"--out={path} is JSON; give it a name that ends in .json.")
-  with explain_out_errors(path):
+  with failures.explain_write_errors(path, failures.ANOTHER):
     for file in chain([path], map(path.with_suffix, suffixes)):
       if file.exists():
         raise UserError(
@@ -111,7 +110,7 @@ def _check(path: Path, pictures: bool) -> None:
 
 def _write(path: Path, figures: Figures) -> None:
   """Writes the figures so far as JSON, and the curves as pictures beside it."""
-  with explain_out_errors(path):
+  with failures.explain_write_errors(path, failures.ANOTHER):
     atomic.write(path, json.dumps(figures, indent=1))
     if figures.get("curves"):
       drawn = figure.draw(figures["curves"])
