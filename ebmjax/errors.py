@@ -23,6 +23,11 @@ def printable(value: Any) -> Any:
   return value
 
 
+def first_line(error: BaseException) -> str:
+  """Returns the first line of an error of others, without the dot at its end."""
+  return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
 class UserError(Exception):
   """Base of all errors that are printed as one sentence."""
 

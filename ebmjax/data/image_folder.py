@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ebmjax.data.arrays import Split
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 _LAYOUT = "train/CLASS/*.png, or CLASS/*.png"
@@ -130,10 +130,9 @@ def _decode(image: Any, mode: str, path: Path) -> np.ndarray:
 
 
 def _unreadable(path: Path, error: Exception) -> str:
-  reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
   return (
-    f"{path} cannot be read as an image ({reason}): replace it by a readable copy, or "
-    "move it elsewhere."
+    f"{path} cannot be read as an image ({first_line(error)}): replace it by a "
+    "readable copy, or move it elsewhere."
   )
 
 

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 
 _MAPPED = 1 << 28  # bytes; smaller arrays are read, so that their file may change
 _CHUNK = 1 << 22
@@ -37,7 +37,9 @@ def read(path: Path, keys: Sequence[str] | None, remedy: str) -> dict[str, np.nd
   except DataError:
     raise
   except Exception as error:  # of zipfile and NumPy, of many kinds
-    raise DataError(f"{path} is a damaged npz ({error}): {remedy}.") from None
+    raise DataError(
+      f"{path} is a damaged npz ({first_line(error)}): {remedy}."
+    ) from None
 
 
 def names(path: Path) -> list[str]:
