@@ -140,9 +140,9 @@ def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
     "Set config.data.require_full=True to stop here instead of going on with the "
     "subset.",
   ]
-  rule = "!" * 80
-  wrapped = [part for line in lines for part in _wrap(line)]
-  text = "\n".join([rule, *wrapped, rule])
+  rule, indent = "!" * 80, "!!" + " " * 11
+  fill = textwrap.TextWrapper(80, "!! ", indent, break_long_words=False).fill
+  text = "\n".join([rule, *map(fill, lines), rule])
   print(f"\n{text}\n", file=stream or sys.stderr, flush=True)
 
 
@@ -172,18 +172,6 @@ def _load_best(
   dataset = spec.embedded(spec)
   banner(dataset, reason)
   return dataset
-
-
-def _wrap(line: str) -> list[str]:
-  """Returns a line of the banner as lines of at most 80 columns."""
-  indent = "!!" + " " * 11
-  return textwrap.wrap(
-    line,
-    width=80,
-    initial_indent="!! ",
-    subsequent_indent=indent,
-    break_long_words=False,
-  )
 
 
 def _files_folder(folder: str) -> Path:
