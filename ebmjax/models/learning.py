@@ -188,14 +188,15 @@ def _programs(
   none = jnp.zeros((1, shape[0], 0), jnp.int32)
   tables = scan.SeedTables(key, labels, none, jnp.zeros((1, *shape), bool), none, none)
   options, view = compiler_options(config), batch_view(config)
+  compiler = scan.Compiler(options=options)
   return _Programs(
     problem,
     learner,
     tables,
     Compiled(learner, options),
-    scan.make_init(learner, "map"),
-    scan.make_train(learner, view, "map", options=options),
-    scan.make_consolidate(learner, view, "map", options=options),
+    scan.make_init(learner),
+    scan.make_train(learner, view, compiler),
+    scan.make_consolidate(learner, view, compiler),
   )
 
 

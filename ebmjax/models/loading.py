@@ -140,7 +140,7 @@ def restore(found: FinishedRun) -> Trained:
   )
   settings = dict(config.method)
   learner = methods.make(settings.pop("name"), problem, **settings)
-  like = scan.make_init(learner, "map")(keys)
+  like = scan.make_init(learner)(keys)
   with Checkpoints(folder, config.checkpoint.keep) as keeper:
     restored = keeper.restore(like)
   if restored is None:
