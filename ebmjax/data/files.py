@@ -10,8 +10,7 @@ from pathlib import Path
 
 from ebmjax.data import npz
 from ebmjax.data.arrays import Split, check_pins, check_split
-from ebmjax.data.layout import Layout
-from ebmjax.data.spec import DatasetSpec
+from ebmjax.data.spec import DatasetSpec, Layout
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
 
