@@ -9,9 +9,9 @@ _ADDRESS = re.compile("([a-z][a-z0-9+.-]+:)/+(?=[^/])")  # Path leaves one slash
 
 
 def expand(path: str | Path) -> Path:
-  """Returns a path with ~ as the home; raises where it is on no disk of this machine.
+  """Returns a path with ~ as the home, which a shell leaves in --flag=~/x.
 
-  A shell leaves `~` in --flag=~/x.
+  Raises where it is on no disk of this machine, or in a folder that cannot be entered.
   """
   if address := _ADDRESS.match(str(path)):
     raise ConfigError(
@@ -20,8 +20,14 @@ def expand(path: str | Path) -> Path:
       "that it is mounted in."
     )
   try:
-    return Path(path).expanduser()
+    expanded = Path(path).expanduser()
+    expanded.exists()
   except RuntimeError as error:
     raise ConfigError(
       f"{path} is in the home of an unknown user; give another path."
     ) from error
+  except OSError as error:
+    raise ConfigError(
+      f"{path} cannot be looked up ({error.strerror}); give another path."
+    ) from error
+  return expanded

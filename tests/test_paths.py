@@ -31,6 +31,15 @@ def test_a_path_may_begin_at_home(monkeypatch, tmp_path):
     expand("~no.such.user/x")
 
 
+def test_a_name_that_no_disk_takes_is_told(capsys):
+  for arguments in (["report", "x" * 300], ["predict", "x" * 300, "y"]):
+    assert __main__.main(arguments) == 1
+    assert "xx cannot be looked up (File name too long); " in capsys.readouterr().err
+  long = " ".join(f"config.method.strength={value}" for value in range(30))
+  assert __main__.main(["sweep", CONFIG, "--list", long]) == 1
+  assert "config.method.strength" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", FLAGS, ids=lambda given: given[0])
 def test_no_verb_writes_to_a_bucket(arguments, monkeypatch, tmp_path, capsys):
   monkeypatch.chdir(tmp_path)

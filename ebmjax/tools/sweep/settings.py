@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import os
 import re
 import shlex
 from collections import Counter
@@ -163,10 +164,9 @@ def _grid(text: str) -> list[Assignments]:
 def _listed(text: str) -> list[Assignments]:
   """Returns the one point that is written, or those of the file that is named."""
   lines = [text]
-  path = expand(text)
-  if "=" not in text or path.is_file():
+  if "=" not in text or os.path.isfile(text):
     try:
-      lines = path.read_text().splitlines()
+      lines = expand(text).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
       raise ConfigError(
         f"--list {text} is neither a file that can be read nor a setting such as "
