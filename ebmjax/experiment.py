@@ -82,9 +82,7 @@ def run_together(
     places = [
       Place(*each, _settle(each[2], each[0], dataset, command)) for each in left
     ]
-    outcomes = iter(
-      train_and_evaluate(places, dataset, started=started, open_board=reporting.Board)
-    )
+    outcomes = iter(train_and_evaluate(places, dataset, started))
     written = iter([_write(place, next(outcomes)) for place in places])
     return [next(written) if each is None else Results(each) for each in found]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from ebmjax.report import Board
+from ebmjax.runtime.tensorboard import Board
 
 
 def read_events(path: Path) -> list[Event]:
