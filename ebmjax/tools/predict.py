@@ -1,8 +1,6 @@
 """Predicts the labels of inputs with the model of a finished run, or a saved one."""
 
 import argparse
-import csv
-import io
 import os
 import sys
 from pathlib import Path
@@ -15,6 +13,7 @@ from ebmjax.errors import DataError, printable
 from ebmjax.models import EnergyClassifier, Model, load
 from ebmjax.paths import expand
 from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.tabular import csv_text
 from ebmjax.runtime.terminal import Parser, run_cli
 
 _KEYS = ("x", "y", "x_test", "y_test")
@@ -55,12 +54,8 @@ def predict(
   """Returns a table in CSV (input, label, probability) and the labels [N]."""
   labels = model.predict(inputs.x, reject, task=task)
   shares = model.predict_proba(inputs.x, task=task).max(axis=1)
-  text = io.StringIO()
-  table = csv.writer(text, lineterminator="\n")
-  table.writerow(["input", "label", "probability"])
-  for name, label, share in zip(inputs.names, labels, shares, strict=True):
-    table.writerow([name, label, f"{share:.4f}"])
-  return text.getvalue(), labels
+  rows = zip(inputs.names, labels, (f"{share:.4f}" for share in shares), strict=True)
+  return csv_text(("input", "label", "probability"), rows), labels
 
 
 def main(arguments: list[str]) -> int:
