@@ -69,12 +69,12 @@ class Forecast:
     if training + evaluating > _LONG:
       _log.info(
         "About %s to go: %s of training, %s of evaluating.",
-        *map(_in_words, (training + evaluating, training, evaluating)),
+        *map(duration, (training + evaluating, training, evaluating)),
       )
 
 
-def _in_words(seconds: float) -> str:
+def duration(seconds: float) -> str:
+  """Returns a time in the unit that suits it."""
   if seconds < 90:
     return f"{seconds:.0f} s"
-  minutes = seconds / 60
-  return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+  return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
