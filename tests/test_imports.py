@@ -13,7 +13,7 @@ ROOT = Path(ebmjax.__file__).parent
 # longest name that it is, or lies under.
 LAYERS = (
   ("errors", "paths", "types", "prediction", "losses", "negatives", "metrics"),
-  ("runtime.console",),  # what is said, by a download as by a run
+  ("runtime.console", "runtime.locks"),  # a download has what a run has
   # What the components state their keys with, and the configuration's public functions.
   ("config.schema", "config.components", "config.__init__"),
   ("objectives",),

@@ -5,7 +5,6 @@ only so long: no server, and no look-up of a name, can hold up a run or its Ctrl
 """
 
 import contextlib
-import fcntl
 import hashlib
 import logging
 import os
@@ -21,6 +20,8 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from ebmjax.data.spec import Download
+from ebmjax.errors import WorkdirError
+from ebmjax.runtime import locks
 from ebmjax.runtime.console import shows_bars
 
 CONNECT_SECONDS = 5.0  # until a server begins to answer
@@ -93,13 +94,11 @@ def is_whole(path: Path, official: Download) -> bool:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
   """Waits until no other process downloads to a folder."""
-  with (folder / ".lock").open("a") as lock:
-    with contextlib.suppress(OSError):  # no locks here; the checksums still protect
-      try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      except BlockingIOError:
+  with locks.open_lock(folder / ".lock") as lock:
+    with contextlib.suppress(WorkdirError):  # no locks here; the checksums protect
+      if not locks.try_lock(lock, folder, ""):
         _log.info("Waiting for another process that downloads to %s.", folder)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.try_lock(lock, folder, "", wait=True)
     yield
 
 

@@ -42,7 +42,7 @@ def planning(runs: Path) -> Iterator[None]:
   """Lets one process at a time look at the claims and make one."""
   with failures.explain_write_errors(runs, "or give another with --runs"):
     runs.mkdir(parents=True, exist_ok=True)
-    file = (runs / ".lock").open("w")
+    file = locks.open_lock(runs / ".lock")
   with file:
     locks.try_lock(file, runs, _NO_LOCKS, wait=True)
     yield

@@ -83,6 +83,12 @@ def test_a_stalled_server_leads_to_the_next_address(server, tmp_path):
   assert fetch(tmp_path, server.url, server.url + "mirror/") == CONTENT
 
 
+def test_a_pipe_in_place_of_the_lock_does_not_hang(server, tmp_path):
+  os.mkfifo(tmp_path / ".lock")
+  with pytest.raises(OSError, match="No such device"):
+    fetch(tmp_path, server.url)
+
+
 def test_all_addresses_are_named_where_all_fail(server, tmp_path):
   with pytest.raises(download.DownloadError) as caught:
     fetch(tmp_path, server.url + "a/", server.url + "b/")
