@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from ebmjax import EnergyClassifier
 from ebmjax.errors import ConfigError
 from ebmjax.runtime import cost, environment
 from ebmjax.runtime.plan import make_plan
@@ -55,15 +56,31 @@ def test_the_time_is_forecast_from_the_first_warm_chunk(caplog):
   assert caplog.messages == ["About 86 s to go: 80 s of training, 6 s of evaluating."]
 
 
+SMALL = {"network.num_features": 8}
+
+
 @pytest.mark.parametrize(
-  ("name", "value"), [("jax_enable_x64", True), ("jax_numpy_dtype_promotion", "strict")]
+  ("odd", "told"),
+  [
+    (
+      lambda: jax.enable_x64(True),
+      "JAX_ENABLE_X64 is True, and ebmjax computes with False",
+    ),
+    (lambda: jax.numpy_dtype_promotion("strict"), "PROMOTION is strict, .* unset it"),
+  ],
 )
-def test_settings_that_no_run_can_have_are_refused(name, value, monkeypatch):
-  values = environment.jax.config.values | {name: value}
-  stand_in = SimpleNamespace(config=SimpleNamespace(values=values))
-  monkeypatch.setattr(environment, "jax", stand_in)
-  with pytest.raises(ConfigError, match=f"{name.upper()} is {value}.*unset it"):
+def test_settings_that_no_learner_can_have_are_refused(odd, told):
+  model = EnergyClassifier(settings=SMALL)
+  with odd(), pytest.raises(ConfigError, match=told):
     environment.require_usual()
+  with odd(), pytest.raises(ConfigError, match=told):
+    model.fit(np.eye(12), np.arange(12) % 2)
+
+
+def test_a_run_that_is_not_compiled_says_so(caplog):
+  with jax.disable_jit():
+    environment.require_usual()
+  assert "JAX_DISABLE_JIT is set: no step is compiled" in caplog.text
 
 
 def test_an_error_within_jax_names_the_cache(monkeypatch):

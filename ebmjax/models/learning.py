@@ -17,7 +17,7 @@ from ebmjax.errors import ConfigError, DivergenceError
 from ebmjax.models.form import InputForm
 from ebmjax.models.model import Compiled, compiler_options, power_of_two
 from ebmjax.networks.growth import grow
-from ebmjax.runtime import scan
+from ebmjax.runtime import environment, scan
 from ebmjax.runtime.trainer import batch_view, make_learner, make_problem
 from ebmjax.types import Learner, Problem, PyTree
 
@@ -30,6 +30,7 @@ class OnlineLearner:
   def __init__(
     self, config: ConfigDict, form: InputForm, *, classes: int, tasks: int
   ) -> None:
+    environment.require_usual()
     self.config, self._form = config, form
     self.classes = np.zeros((tasks, classes), bool)  # [T, C] seen, by task
     self.task = self.step = 0

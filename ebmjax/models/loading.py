@@ -15,7 +15,7 @@ from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.models.form import InputForm, from_json, known_form, outputs_of
 from ebmjax.models.model import Compiled, Model, compiler_options, make_outputs
 from ebmjax.paths import expand
-from ebmjax.runtime import scan
+from ebmjax.runtime import environment, scan
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.trainer import make_problem
 from ebmjax.runtime.workdir import Workdir
@@ -127,6 +127,7 @@ def read_run(path: Path) -> FinishedRun:
 
 def restore(found: FinishedRun) -> Trained:
   """Returns the learner of a run with the states of its last checkpoint."""
+  environment.require_usual()
   folder = found.path / "checkpoints"
   if not folder.is_dir():  # which would be made
     raise _no_checkpoints(found.path)

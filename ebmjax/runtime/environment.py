@@ -53,13 +53,13 @@ def doubt_cache() -> Iterator[None]:
 
 
 def require_usual() -> None:
-  """Refuses settings of JAX that no run can have; warns of one that makes it slow."""
+  """Refuses settings of JAX that no learner can have; warns of one that is slow."""
   for name, usual in _USUAL.items():
-    if (found := jax.config.values[name]) != usual:
+    if (found := getattr(jax.config, name)) != usual:
       raise ConfigError(
-        f"{name.upper()} is {found}, and runs are made for {usual}; unset it."
+        f"{name.upper()} is {found}, and ebmjax computes with {usual}; unset it."
       )
-  if jax.config.values["jax_disable_jit"]:
+  if jax.config.jax_disable_jit:
     _log.warning("JAX_DISABLE_JIT is set: no step is compiled; unset it for speed.")
 
 
