@@ -14,10 +14,12 @@ from ebmjax.runtime import cost, environment
 from ebmjax.runtime.plan import make_plan
 
 
-def make_forecast(every: int) -> cost.Forecast:
+def make_forecast(
+  every: int, at_task_ends: bool = True, inference: int = 10
+) -> cost.Forecast:
   """Returns the forecast of two tasks of 50 steps, 10 classes and 200 test images."""
   config: Any = SimpleNamespace(
-    eval=SimpleNamespace(every=every, at_task_ends=True),
+    eval=SimpleNamespace(every=every, at_task_ends=at_task_ends),
     checkpoint=SimpleNamespace(every=1000),
     stream=SimpleNamespace(setting="boundary_aware", scenario="class"),
   )
@@ -27,7 +29,7 @@ def make_forecast(every: int) -> cost.Forecast:
     classes=np.zeros((1, 2, 10)),
   )
   spec: Any = SimpleNamespace(config=config, stream=stream)
-  budget = {"training_flops": 100 * 1000, "inference_flops": 10}
+  budget = {"training_flops": 100 * 1000, "inference_flops": inference}
   return cost.Forecast(spec, make_plan(config, [50, 100]), budget, done=-1)
 
 
@@ -40,10 +42,25 @@ def test_the_plan_is_said(caplog):
   )
 
 
-def test_evaluations_that_cost_more_than_training_name_their_key(caplog):
+@pytest.mark.parametrize(
+  ("every", "at_task_ends", "told"),
+  [
+    (
+      1,
+      True,
+      "about 2020.0 times the arithmetic of training; raise config.eval.every,",
+    ),
+    (0, True, "; config.eval.at_task_ends=False evaluates at the end alone."),
+    (0, False, "1 evaluation of 200 images"),
+    (0, False, "about 20.0 times the arithmetic of training.\n"),
+  ],
+)
+def test_evaluations_that_cost_more_than_training_name_their_key(
+  every, at_task_ends, told, caplog
+):
   with caplog.at_level(logging.INFO, "ebmjax"):
-    make_forecast(1).announce()
-  assert "about 2.0 times the arithmetic of training; config.eval.every" in caplog.text
+    make_forecast(every, at_task_ends, inference=10_000).announce()
+  assert told in caplog.text
 
 
 def test_the_time_is_forecast_from_the_first_warm_chunk(caplog):
