@@ -59,7 +59,7 @@ def require_usual() -> None:
       raise ConfigError(
         f"{name.upper()} is {found}, and ebmjax computes with {usual}; unset it."
       )
-  if jax.config.jax_disable_jit:
+  if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
     _log.warning("JAX_DISABLE_JIT is set: no step is compiled; unset it for speed.")
 
 
