@@ -48,7 +48,7 @@ def usage() -> str:
       *verbs,
       "",
       "`ebmjax VERB --help` lists the flags of a verb; without a verb they are run's:",
-      "  ebmjax --config=configs/permmnist.py --config.seeds=10 --workdir=runs/ebm",
+      "  ebmjax --config=configs/permmnist.py --config.seeds=3 --workdir=runs/ebm",
     ]
   )
 

@@ -256,7 +256,7 @@ def test_quick_is_a_tenth_and_says_so(monkeypatch, capsys):
     ("--rounds=0", 2, "'0' is no whole number of 1 or more"),
     ("--sections=speed", 2, "'speed' is no section; choose from training, inference"),
     (f"--show={__file__}", 1, "does not hold figures of the benchmark"),
-    ("--out=/dev/null/x.json", 1, "x.json cannot be written (Not a directory); give"),
+    ("--out=/dev/null/x.json", 1, "x.json cannot be written (Not a directory); make"),
     ("--out=/nonesuch/x.json", 1, "x.json cannot be written (No such file or"),
     (
       f"--out={__file__}",

@@ -18,6 +18,7 @@ from ebmjax.models.learning import OnlineLearner
 from ebmjax.models.model import Model, make_outputs, power_of_two, probabilities
 from ebmjax.models.parameters import configuration, require_even
 from ebmjax.models.rejection import Reservoir
+from ebmjax.paths import expand
 
 _ROOM = 8  # classes at first, where they are not announced
 
@@ -216,7 +217,7 @@ class EnergyClassifier:
   def save(self, path: str | Path) -> None:
     """Writes the model to one file; a file that was there is whole until then."""
     self._require_fitted()
-    files.save(self, Path(path))
+    files.save(self, expand(path))
 
   @classmethod
   def load(cls, path: str | Path, seed: int | None = None) -> "EnergyClassifier":
@@ -224,7 +225,7 @@ class EnergyClassifier:
 
     `seed` is for a run: one of its seeds, by default the first.
     """
-    return files.load(cls, Path(path), seed)
+    return files.load(cls, expand(path), seed)
 
   def get_params(self, deep: bool = True) -> dict[str, Any]:
     """Returns the constructor's arguments."""

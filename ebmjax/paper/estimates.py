@@ -74,13 +74,6 @@ def steps(config: ConfigDict) -> int:
   return int(stream.epochs_per_task * stream.tasks * (size // stream.batch_size))
 
 
-def duration(seconds: float) -> str:
-  """Formats a time in the unit that suits it."""
-  if seconds < 90:
-    return f"{seconds:.0f} s"
-  return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def _from_runs(measured: Measurement, device: str) -> Estimate | None:
   """Returns the newest run's time, or that of its steps, which a restart repeats."""
   own = [entry for entry in measured.entries if entry.device == device]

@@ -24,10 +24,10 @@ from ebmjax.paper import listing, markdown, store
 from ebmjax.paper.cells import Cell, every_cell
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.running import Outcome, Session, Settings, read_ledger
+from ebmjax.paths import expand
 from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.terminal import (
   Parser,
-  path_arg,
   positive_number,
   run_cli,
   whole_number,
@@ -149,22 +149,22 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add("--budget", "HOURS", positive_number, f"{text}the paper's number of seeds")
   for name in ("mnist", "cifar10", "cifar100"):
     text = f"the official files of {name} (default: found or downloaded, always whole)"
-    add(f"--{name}", "DIR", path_arg, text)
+    add(f"--{name}", "DIR", expand, text)
   text = "npz with the weights of CIFAR-100's trunk (default: the package's)"
-  add("--pretrained", "FILE", path_arg, text)
+  add("--pretrained", "FILE", expand, text)
   text = "where runs are made and looked for (default: runs/reproduce)"
   add("--runs", "DIR", _whole_path, text, _whole_path("runs/reproduce"))
   text = "list the runs beside the paper's cells"
   parser.add_argument("--variants", action="store_true", help=text)
-  add("--collect", "DIR", path_arg, "add the finished runs under DIR to those stored")
+  add("--collect", "DIR", expand, "add the finished runs under DIR to those stored")
   text = "rewrite the blocks of measured tables in FILE from the stored results"
-  add("--write", "FILE", path_arg, text)
-  add("--check", "FILE", path_arg, "fail where such a block is stale")
+  add("--write", "FILE", expand, text)
+  add("--check", "FILE", expand, "fail where such a block is stale")
   return parser.parse_args(arguments)
 
 
 def _whole_path(text: str) -> Path:
-  return path_arg(text).resolve()
+  return expand(text).resolve()
 
 
 def _names(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from ebmjax.paper.estimates import Estimate
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.paper.verdicts import Difference
 from ebmjax.report import labels
+from ebmjax.runtime import cost
 
 _READINGS = Path(__file__).parent / "readings.json"
 
@@ -109,7 +110,7 @@ def time_left(ledger: Ledger, row: Row) -> Estimate:
 
 def duration(left: Estimate) -> str:
   """Formats a time, with a question mark where it is a guess."""
-  return estimates.duration(left.seconds) + ("?" if left.basis == "guess" else "")
+  return cost.duration(left.seconds) + ("?" if left.basis == "guess" else "")
 
 
 def waiting(ledger: Ledger, rows: Iterable[Row]) -> str:
