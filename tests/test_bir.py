@@ -1,4 +1,4 @@
-"""Brain-inspired replay: feedback, gates by class, dreams, the sum of its losses."""
+"""Brain-inspired replay: feedback, gates by class, replay, the sum of its losses."""
 
 from functools import cache, partial
 from typing import Any
@@ -12,8 +12,14 @@ import pytest
 
 from ebmjax import networks, objectives
 from ebmjax.methods._gradient import all_energies
-from ebmjax.methods.bir import Dreams, bir, dream, generator_losses, with_feedback
-from ebmjax.methods.lwf import Old
+from ebmjax.methods.bir import (
+  Replay,
+  bir,
+  generate_replay,
+  generator_losses,
+  with_feedback,
+)
+from ebmjax.methods.lwf import Teacher
 from ebmjax.networks.feedback import Feedback, Reconstruction, divergences
 from ebmjax.networks.vae import Code
 from ebmjax.types import Batch, Learner, Network, Problem
@@ -60,8 +66,8 @@ def compiled(function: Any, network: Network, **fixed: Any) -> Any:
   return jax.jit(partial(function, network, FEEDBACK, **fixed))
 
 
-def dreams_of(network: Network, old: Old, key: jax.Array, batch: Batch) -> Dreams:
-  return compiled(dream, network, temperature=TEMPERATURE)(old, key, batch)
+def replay_of(network: Network, old: Teacher, key: jax.Array, batch: Batch) -> Replay:
+  return compiled(generate_replay, network, temperature=TEMPERATURE)(old, key, batch)
 
 
 def generated_losses(network: Network, state: Any, *given: Any) -> jax.Array:
@@ -134,10 +140,10 @@ def test_a_row_of_a_class_comes_from_its_mode_through_its_gates():
   np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_dreams_are_of_old_classes_and_softly_labelled():
+def test_replay_is_of_old_classes_and_softly_labelled():
   learner, network = make()
   state, batch = after_first_task(learner), batch_of(1)
-  got = dreams_of(network, state.own, jax.random.key(5), batch)
+  got = replay_of(network, state.own, jax.random.key(5), batch)
   assert got.x.shape == batch.x.shape and got.x.dtype == jnp.uint8
   old = energies_of(network, state, got.x)
   np.testing.assert_allclose(got.energies, old, rtol=1e-5)
@@ -146,7 +152,7 @@ def test_dreams_are_of_old_classes_and_softly_labelled():
   assert (got.labels[:, 2:] == 0).all()
 
 
-def test_no_dream_is_of_a_class_to_come():
+def test_no_replayed_row_is_of_a_class_to_come():
   """A mode of a class to come would be seen: it is not a number."""
   learner, network = make()
   state, batch = after_first_task(learner), batch_of(1)
@@ -156,7 +162,7 @@ def test_no_dream_is_of_a_class_to_come():
   }
   old = state.own._replace(params=state.params | {"feedback": feedback})
   floats = batch._replace(x=batch.x.astype(jnp.float32))
-  got = dreams_of(network, old, jax.random.key(5), floats)
+  got = replay_of(network, old, jax.random.key(5), floats)
   assert np.isfinite(got.x).all()
 
 
@@ -183,7 +189,7 @@ def test_the_generator_s_losses(dtype):
   np.testing.assert_allclose(got, expected, rtol=1e-4)
 
 
-def test_the_first_task_has_no_dreams_in_its_loss():
+def test_the_first_task_has_no_replay_in_its_loss():
   learner, network = make()
   state, batch, key = first(learner), batch_of(0), jax.random.key(1)
   _, metrics = jax.jit(learner.step)(state, key, batch)
@@ -198,26 +204,26 @@ def test_the_first_task_has_no_dreams_in_its_loss():
   np.testing.assert_allclose(metrics["loss"], expected, rtol=1e-5)
 
 
-def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
+def test_new_and_replayed_rows_weigh_by_the_number_of_tasks():
   """In a third task 1/3 and 2/3; all losses move all parameters.
 
-  The dreams are those of the boundary: a step has been taken since then.
+  Replayed rows are those of the boundary: a step has been taken since then.
   """
   learner, network = make()
   (state, batch), key = in_third_task(learner), jax.random.key(7)
   after, metrics = jax.jit(learner.step)(state, key, batch)
-  dream_key, noise_key = (jax.random.fold_in(key, use) for use in (2, 4))
-  dreams = dreams_of(network, state.own, dream_key, batch)
+  replay_key, noise_key = (jax.random.fold_in(key, use) for use in (2, 4))
+  replay = replay_of(network, state.own, replay_key, batch)
   certain = jax.nn.one_hot(batch.y, CLASSES)
-  x = jnp.concatenate([batch.x, dreams.x])
-  labels = jnp.concatenate([certain, dreams.labels])
+  x = jnp.concatenate([batch.x, replay.x])
+  labels = jnp.concatenate([certain, replay.labels])
 
   def loss(params: Any) -> jax.Array:
     now = state._replace(params=params)
     generated = generated_losses(network, now, noise_key, x, labels)
     predicted = cross_entropies(network, now, batch.x, certain)
-    log_p = jax.nn.log_softmax(-energies_of(network, now, dreams.x) / TEMPERATURE)
-    distilled = -(TEMPERATURE**2) * jnp.sum(dreams.labels * log_p, axis=1)
+    log_p = jax.nn.log_softmax(-energies_of(network, now, replay.x) / TEMPERATURE)
+    distilled = -(TEMPERATURE**2) * jnp.sum(replay.labels * log_p, axis=1)
     losses = jnp.concatenate([predicted, distilled]) + generated
     return losses[:SIZE].mean() / 3 + losses[SIZE:].mean() * 2 / 3
 
@@ -262,7 +268,7 @@ def test_the_network_starts_from_the_run_s_own_key():
 def test_gates_are_not_trained_and_the_old_copy_stays():
   learner, _ = make()
   state = after_first_task(learner)
-  kept = Old(state.params, state.model_state, batch_of(0).seen)
+  kept = Teacher(state.params, state.model_state, batch_of(0).seen)
   chex.assert_trees_all_equal(state.own, kept)
   after, _ = jax.jit(learner.step)(state, jax.random.key(7), batch_of(1))
   chex.assert_trees_all_equal(after.own, kept)

@@ -131,7 +131,7 @@ def test_what_is_kept_for_the_past_is_counted_whatever_the_method():
   assert slda["training_flops"] > solved + 40 * 2 * 8 * 784**2
   dgr, state = measured("splitmnist.py:dgr", method__generator_hidden=8)
   assert dgr["parameters"] == ewc["parameters"]
-  assert dgr["bytes_kept"] == num_bytes((state.old, state.generator))
+  assert dgr["bytes_kept"] == num_bytes((state.teacher, state.generator))
 
 
 def test_a_class_s_model_is_kept_and_its_loop_counted_by_the_labels_of_a_task():

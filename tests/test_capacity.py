@@ -115,15 +115,6 @@ def test_tables_that_cannot_be_written_are_told(tmp_path: Path, monkeypatch, cap
   )
 
 
-def test_help_names_every_flag(capsys):
-  with pytest.raises(SystemExit) as caught:
-    capacity.main(["--help"])
-  assert caught.value.code == 0
-  out = capsys.readouterr().out
-  for flag in ("--images", "--models", "--networks", "--out", "--config.KEY=VALUE"):
-    assert flag in out
-
-
 def test_curves_are_told_apart_without_colours(tmp_path: Path):
   points = [
     {"network": network, "model": model, "images": images, "hidden": 1}

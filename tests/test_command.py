@@ -10,7 +10,6 @@ import pytest
 
 from ebmjax.__main__ import VERBS, cli, main
 from ebmjax.errors import BusyError, UsageError, UserError
-from ebmjax.tools import export
 from tests.helpers import ROOT, SPLIT
 
 # Ends with an error if one of them was imported on the way.
@@ -91,13 +90,6 @@ def test_the_script_finds_modules_of_the_current_folder(monkeypatch, tmp_path, c
     cli()
   assert caught.value.code == 1
   assert "cannot be imported" not in capsys.readouterr().err
-
-
-def test_export_has_help(capsys):
-  with pytest.raises(SystemExit) as caught:
-    export.main(["--help"])
-  assert caught.value.code == 0
-  assert "FILE.npz" in capsys.readouterr().out
 
 
 def test_both_names_of_the_command_are_one():

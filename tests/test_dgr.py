@@ -1,4 +1,4 @@
-"""Deep generative replay: the generator, its dreams, and what both halves weigh."""
+"""Deep generative replay: the generator, its images, and what both halves weigh."""
 
 from functools import cache, partial
 from typing import Any
@@ -12,7 +12,7 @@ import optax
 from ebmjax import networks, objectives
 from ebmjax.methods._gradient import all_energies
 from ebmjax.methods.buffers import Drawn
-from ebmjax.methods.dgr import Dreamer, dgr, dream
+from ebmjax.methods.dgr import GenerativeTeacher, dgr, generate_replay
 from ebmjax.methods.finetune import finetune
 from ebmjax.networks.cifar100 import NormTrunk
 from ebmjax.networks.conv_vae import ConvVariationalAutoencoder, squared_losses
@@ -47,12 +47,12 @@ def make(network_name: str = "sbc", tx: Any = None) -> tuple[Learner, Problem]:
 
 
 @cache
-def compiled_dream(network: Network) -> Any:
-  return jax.jit(partial(dream, GENERATOR, network))
+def compiled_replay(network: Network) -> Any:
+  return jax.jit(partial(generate_replay, GENERATOR, network))
 
 
-def dreams(problem: Problem, state: Any, key: jax.Array, batch: Batch) -> Drawn:
-  return compiled_dream(problem.network)(state.old, key, batch)
+def replay(problem: Problem, state: Any, key: jax.Array, batch: Batch) -> Drawn:
+  return compiled_replay(problem.network)(state.teacher, key, batch)
 
 
 def test_the_bound_is_the_pixels_cross_entropy_and_the_codes_divergence():
@@ -130,36 +130,36 @@ def test_the_first_task_is_plain_training():
   np.testing.assert_allclose(metrics["loss"], same["loss"], rtol=1e-5)
 
 
-def test_dreams_are_images_with_labels_of_old_classes():
+def test_replay_is_images_with_labels_of_old_classes():
   learner, problem = make()
   state = after_first_task(learner)
-  drawn = dreams(problem, state, jax.random.key(5), batch_of(1))
+  drawn = replay(problem, state, jax.random.key(5), batch_of(1))
   assert drawn.x.shape == (SIZE, PIXELS) and drawn.x.dtype == jnp.uint8
   assert len(np.unique(drawn.x)) > SIZE  # shades, not all the same
   assert drawn.valid.all()
   energies, _ = problem.network.energies(
-    state.old.params, state.old.model_state, drawn.x, jnp.arange(CLASSES)
+    state.teacher.params, state.teacher.model_state, drawn.x, jnp.arange(CLASSES)
   )
   np.testing.assert_array_equal(drawn.y, np.argmin(energies[:, :2], axis=1))
 
 
-def test_there_are_no_dreams_before_the_first_boundary():
+def test_there_is_no_replay_before_the_first_boundary():
   learner, problem = make()
   state = jax.jit(learner.init)(jax.random.key(0))
-  drawn = dreams(problem, state, jax.random.key(5), batch_of(0))
+  drawn = replay(problem, state, jax.random.key(5), batch_of(0))
   assert not drawn.valid.any()
 
 
-def test_new_and_dreamt_rows_weigh_by_the_number_of_tasks():
+def test_new_and_replayed_rows_weigh_by_the_number_of_tasks():
   """In a third task 1/3 and 2/3, in the network's loss and in the generator's.
 
-  The dreams are those of the boundary: a step has been taken since then.
+  Replayed images are those of the boundary: a step has been taken since then.
   """
   learner, problem = make()
   (state, batch), key = in_third_task(learner), jax.random.key(7)
   after, metrics = jax.jit(learner.step)(state, key, batch)
-  dream_key, _, generator_key = jax.random.split(key, 3)
-  drawn = dreams(problem, state, dream_key, batch)
+  replay_key, _, generator_key = jax.random.split(key, 3)
+  drawn = replay(problem, state, replay_key, batch)
   x = jnp.concatenate([batch.x, drawn.x])
 
   def solver_loss(params: Any) -> jax.Array:
@@ -188,12 +188,12 @@ def weighted(losses: jax.Array) -> jax.Array:
 def test_the_old_pair_stays_as_it_was_at_the_boundary():
   learner, _ = make()
   state = after_first_task(learner)
-  kept = Dreamer(
+  kept = GenerativeTeacher(
     state.solver.params, state.solver.model_state, state.generator, batch_of(0).seen
   )
-  chex.assert_trees_all_equal(state.old, kept)
+  chex.assert_trees_all_equal(state.teacher, kept)
   after, _ = jax.jit(learner.step)(state, jax.random.key(7), batch_of(1))
-  chex.assert_trees_all_equal(after.old, kept)
+  chex.assert_trees_all_equal(after.teacher, kept)
   for mine, before in zip(
     jax.tree.leaves(after.generator), jax.tree.leaves(kept.generator), strict=True
   ):
@@ -201,7 +201,7 @@ def test_the_old_pair_stays_as_it_was_at_the_boundary():
 
 
 def test_the_generator_learns_its_images():
-  """One image alone: the dreams become it."""
+  """One image alone: generated images become it."""
   learner, problem = make(tx=optax.adam(0.01))
   image = jnp.asarray([0, 255, 0, 255, 255, 0], jnp.uint8)
   batch = batch_of(0)._replace(x=jnp.tile(image[None, :], (SIZE, 1)))
@@ -209,7 +209,7 @@ def test_the_generator_learns_its_images():
   for number in range(300):
     state, _ = step(state, jax.random.key(number), batch)
   state = learner.consolidate(state, jax.random.key(2), end_of(0))
-  drawn = dreams(problem, state, jax.random.key(5), batch)
+  drawn = replay(problem, state, jax.random.key(5), batch)
   distance = jnp.abs(drawn.x.astype(jnp.float32) - image.astype(jnp.float32)[None, :])
   assert float(distance.mean()) < 25
 

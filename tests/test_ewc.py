@@ -75,10 +75,10 @@ def test_one_pull_equals_the_sum_of_three():
     for k in range(3):
       fishers[k]["w"][k] = 0
       fishers[k]["w"][3] = 0
-    held = _quadratic.start(thetas[0])
+    penalty = _quadratic.no_penalty(thetas[0])
     for fisher, theta in zip(fishers, thetas[1:4], strict=True):
-      held = _quadratic.merge(held, jax.tree.map(jnp.asarray, fisher), theta)
-    got = jax.grad(lambda p: _quadratic.pull(held, p))(thetas[4])["w"]
+      penalty = _quadratic.merge(penalty, jax.tree.map(jnp.asarray, fisher), theta)
+    got = jax.grad(lambda p: _quadratic.quadratic_penalty(penalty, p))(thetas[4])["w"]
     terms = zip(fishers, thetas[1:4], strict=True)
     expected = 2 * pull_by_hand(terms, thetas[4])["w"]
   assert got.dtype == np.float64
@@ -119,8 +119,10 @@ def test_online_ewc_fades_at_the_boundary_and_in_the_loss():
     anchor = state.params
     state = jax.jit(learner.consolidate)(state, jax.random.key(9), view_of(task))
   fisher = jax.tree.map(lambda old, new: new + DECAY * old, *fishers)
-  chex.assert_trees_all_close(state.own.held.importance, fisher, rtol=1e-4, atol=1e-8)
-  assert_same_bits(state.own.held.anchor, anchor)
+  chex.assert_trees_all_close(
+    state.own.penalty.importance, fisher, rtol=1e-4, atol=1e-8
+  )
+  assert_same_bits(state.own.penalty.anchor, anchor)
   state = steps(learner, state, range(6, 9), new_batch)
   strict = make(("online_ewc", *SBC), optax.sgd(1.0), **changes)
   pull = pull_by_hand([(fisher, anchor)], state.params)
@@ -146,9 +148,9 @@ def test_without_boundaries_fisher_is_the_mean_over_the_batches_of_a_period():
     mean = jax.tree.map(lambda a, b: (a + b) / 2 * 38 / SIZE, *found)
     expected = jax.tree.map(lambda new, old: new + DECAY * old, mean, expected)
     got = state.own
-    chex.assert_trees_all_close(got.held.importance, expected, rtol=1e-4, atol=1e-8)
-    assert_same_bits(got.held.anchor, state.params)
-    assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(got.gathered))
+    chex.assert_trees_all_close(got.penalty.importance, expected, rtol=1e-4, atol=1e-8)
+    assert_same_bits(got.penalty.anchor, state.params)
+    assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(got.pending))
 
 
 @pytest.mark.parametrize("method", ["ewc", "online_ewc"])
@@ -176,7 +178,7 @@ def test_what_mattered_is_held(method):
     state = jax.jit(learner.consolidate)(state, jax.random.key(9), view_of(0))
     after = steps(learner, state, range(30, 70), new_batch)
     moved[strength] = _flat(jax.tree.map(jnp.subtract, after.params, state.params))
-    fisher = _flat(state.own.held.importance)
+    fisher = _flat(state.own.penalty.importance)
   free, held = moved[0.0], moved[1e6]
   most, none = fisher > np.quantile(fisher, 0.9), fisher == 0
   assert most.any() and none.any()

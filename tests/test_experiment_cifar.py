@@ -77,7 +77,7 @@ def test_a_network_of_rows_takes_colours(data_dir, tmp_path):
 
 
 @pytest.mark.parametrize("variants", ["bir,sbc,fixed,smoke", "bir,fixed,smoke"])
-def test_features_of_a_frozen_trunk_can_be_dreamt(variants, data_dir, tmp_path):
+def test_features_of_a_frozen_trunk_can_be_replayed(variants, data_dir, tmp_path):
   config = make_config(
     f"{CIFAR100}:{variants}",
     data_dir,
@@ -88,7 +88,7 @@ def test_features_of_a_frozen_trunk_can_be_dreamt(variants, data_dir, tmp_path):
   assert results["average_accuracy"]["n"] == 1
 
 
-def test_colours_can_be_dreamt(data_dir, tmp_path):
+def test_colours_can_be_replayed(data_dir, tmp_path):
   config = make_config(f"{CIFAR100}:dgr,sbc,source,smoke", data_dir, **TINY)
   config.network.pretrained = str(data_dir / "trunk.npz")
   results = experiment.run(config, tmp_path)

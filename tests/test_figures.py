@@ -400,12 +400,3 @@ def test_an_unwritable_folder_is_told(root: Path, tmp_path: Path):
   (tmp_path / "file").touch()
   with pytest.raises(UserError, match="give another with --out"):
     figures.draw("capacity", root, tmp_path / "file")
-
-
-def test_help_names_every_flag_and_figure(capsys):
-  with pytest.raises(SystemExit) as caught:
-    command(["--help"])
-  assert caught.value.code == 0
-  out = capsys.readouterr().out
-  for text in ("--runs", "--out", "--allow_partial", *FIGURES):
-    assert text in out

@@ -17,7 +17,7 @@ from ebmjax.methods.gss_greedy import (
   cosines,
   empty_store,
   gss_greedy,
-  likeness,
+  max_gradient_cosine,
   offer,
 )
 from ebmjax.types import Batch, Learner, Problem
@@ -60,7 +60,7 @@ def stored_rows(store: ScoredStore) -> set[tuple[int, ...]]:
 def found_alike(
   problem: Problem, state: Any, store: ScoredStore, batch: Batch, directions: int
 ) -> tuple[jax.Array, jax.Array]:
-  compiled = jax.jit(partial(likeness, problem, directions=directions))
+  compiled = jax.jit(partial(max_gradient_cosine, problem, directions=directions))
   return compiled(state, store, jax.random.key(0), batch)
 
 
@@ -148,7 +148,7 @@ def test_a_batch_larger_than_the_store_is_no_trouble():
   assert stored_rows(after) == first
 
 
-def test_likeness_is_the_greatest_cosine_to_the_stored_sets_gradients():
+def test_a_score_is_the_greatest_cosine_to_the_stored_sets_gradients():
   learner, problem = make()
   state, batch = jax.jit(learner.init)(jax.random.key(0)), batch_of(3)
   # One set of the store's own size: its gradient does not depend on the draw.

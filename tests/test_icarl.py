@@ -9,7 +9,7 @@ import optax
 
 from ebmjax import networks, objectives
 from ebmjax.methods._herding import herd
-from ebmjax.methods.icarl import FARTHEST, binary_loss, icarl, of_union, targets
+from ebmjax.methods.icarl import FARTHEST, binary_loss, icarl, mix_in_exemplars, targets
 from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import Batch, Learner, Network, Problem, TaskView
 
@@ -250,7 +250,7 @@ def test_exemplars_have_their_share_of_a_batch():
   assert own.task_size == 26
   own = own._replace(counts=jnp.array([6, 3, 0, 0], jnp.int32))
   batch = batch_of(1, size=7000)
-  x, y = of_union(own, jax.random.key(0), batch, AS_IT_IS)
+  x, y = mix_in_exemplars(own, jax.random.key(0), batch, AS_IT_IS)
   swapped = np.asarray(y) < 2
   # 9 / 35 of the rows, with a deviation of sqrt(0.26 * 0.74 / 7000) = 0.005.
   np.testing.assert_allclose(swapped.mean(), 9 / 35, atol=0.025)
@@ -269,8 +269,8 @@ def test_exemplars_are_changed_like_new_images_and_kept_as_they_are():
   learner, _ = make()
   own, batch = after_tasks(learner, 1).own, batch_of(1, size=200)
   key = jax.random.key(0)
-  plain, y = of_union(own, key, batch, AS_IT_IS)
-  changed, same = of_union(own, key, batch, lambda key, x: 255 - x)
+  plain, y = mix_in_exemplars(own, key, batch, AS_IT_IS)
+  changed, same = mix_in_exemplars(own, key, batch, lambda key, x: 255 - x)
   np.testing.assert_array_equal(y, same)
   old = np.asarray(y) < 2
   np.testing.assert_array_equal(changed[old], 255 - plain[old])
@@ -284,7 +284,7 @@ def test_exemplars_are_changed_like_new_images_and_kept_as_they_are():
 def test_the_first_task_is_not_mixed_with_anything():
   learner, _ = make()
   own, batch = learner.init(jax.random.key(0)).own, batch_of(0)
-  x, y = of_union(own, jax.random.key(0), batch, AS_IT_IS)
+  x, y = mix_in_exemplars(own, jax.random.key(0), batch, AS_IT_IS)
   np.testing.assert_array_equal(x, batch.x)
   np.testing.assert_array_equal(y, batch.y)
 

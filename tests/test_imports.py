@@ -24,10 +24,11 @@ LAYERS = (
   ("runtime",),
   ("report",),
   ("models",),
+  ("tools.bench",),  # its figures stand beside the paper's
   ("paper",),
   ("experiment",),
   ("main",),
-  ("tools", "testing"),
+  ("tools", "tools.bench.probe", "testing"),
   ("__main__", "bench", "reproduce", "report.__main__"),  # names of commands
 )
 # Imports to the right that are made on demand, with their reasons.

@@ -65,8 +65,8 @@ def test_importance_equals_a_loop_over_blocks_or_rows(case, kind):
   images = np.asarray(view.x)[np.asarray(view.rows)[order]]
   blocks = (images[:128], images[128:])
   expected = by_hand(learner, state, blocks, 2, kind)
-  assert_close(after.own.held.importance, expected)
-  assert_same_bits(after.own.held.anchor, state.params)
+  assert_close(after.own.penalty.importance, expected)
+  assert_same_bits(after.own.penalty.anchor, state.params)
 
 
 def test_absolute_values_before_the_mean_are_larger():
@@ -76,7 +76,7 @@ def test_absolute_values_before_the_mean_are_larger():
     learner = make(("mas", *SBC), importance=kind)
     state = learner.init(jax.random.key(0))
     after = learner.consolidate(state, jax.random.key(9), view_of(0))
-    found.append(jax.tree.leaves(after.own.held.importance))
+    found.append(jax.tree.leaves(after.own.penalty.importance))
   batch, per_row = (np.concatenate([np.ravel(p) for p in tree]) for tree in found)
   assert (per_row >= 2 * batch * (1 - 1e-4) - 1e-7).all()
   assert (per_row > 2.1 * batch + 1e-6).any()
@@ -108,8 +108,8 @@ def test_importance_adds_up_and_pulls_without_a_half(kind):
     state = learner.consolidate(state, jax.random.key(9), view_of(task))
     for i in range(2):
       state, _ = learner.step(state, jax.random.key(i), batch_at(i))
-  assert_close(state.own.held.importance, omega)
-  assert_same_bits(state.own.held.anchor, anchor)
+  assert_close(state.own.penalty.importance, omega)
+  assert_same_bits(state.own.penalty.anchor, anchor)
   # One step at rate 1 against plain training's from the same place.
   key, batch = jax.random.key(5), batch_at(5)
   after = []
@@ -132,7 +132,7 @@ def test_importance_adds_up_and_pulls_without_a_half(kind):
 
 
 @both_kinds
-def test_without_boundaries_importance_is_gathered_over_a_period(kind):
+def test_without_boundaries_importance_accumulates_over_a_period(kind):
   learner = make(("mas", *SBC), optax.sgd(0.01), importance=kind, consolidate_every=2)
   assert not learner.consolidates
   state = learner.init(jax.random.key(0))
@@ -144,9 +144,9 @@ def test_without_boundaries_importance_is_gathered_over_a_period(kind):
     found = by_hand(learner, state, [batch.x], 2, kind)
     omega = jax.tree.map(lambda o, f: o + f / 2, omega, found)
     if i % 2:
-      assert_close(state.own.held.importance, omega)
-      assert_same_bits(state.own.held.anchor, state.params)
-      assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(state.own.gathered))
+      assert_close(state.own.penalty.importance, omega)
+      assert_same_bits(state.own.penalty.anchor, state.params)
+      assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(state.own.pending))
 
 
 def test_what_mattered_is_held():
@@ -167,7 +167,7 @@ def test_what_mattered_is_held():
       state, _ = step(state, jax.random.key(i), batch)
     change = jax.tree.map(jnp.subtract, state.params, before.params)
     moved[strength] = _flat(change)
-    importance = _flat(before.own.held.importance)
+    importance = _flat(before.own.penalty.importance)
   free, held = moved[0.0], moved[1e3]
   most = importance > np.quantile(importance, 0.9)
   assert np.abs(held[most]).mean() < 0.3 * np.abs(free[most]).mean()

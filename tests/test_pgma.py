@@ -16,9 +16,9 @@ from ebmjax import networks, objectives
 from ebmjax.methods.finetune import finetune
 from ebmjax.methods.pgma import (
   INPUT_NOISE,
-  Dreams,
+  Replay,
   autoencoder_loss,
-  dream,
+  generate_replay,
   pgma,
 )
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_rows
@@ -39,7 +39,7 @@ from tests.two_tasks import (
   in_third_task,
 )
 
-HIDDEN, LATENT, DREAMS, UNITS, RATE, STRENGTH = 7, 3, 5, 2, 0.1, 0.7
+HIDDEN, LATENT, REPLAYED, UNITS, RATE, STRENGTH = 7, 3, 5, 2, 0.1, 0.7
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 SAME: dict[str, Any] = {"dimension_numbers": LAYOUT, "padding": "SAME"}
 
@@ -57,7 +57,7 @@ def make(network_name: str = "sbc") -> tuple[Learner, Problem, Adapted]:
     strength=STRENGTH,
     repeats=2,
     num_generated_units=UNITS,
-    replay_batch=DREAMS,
+    replay_batch=REPLAYED,
     latent=LATENT,
     generator_hidden=HIDDEN,
   )
@@ -75,7 +75,7 @@ def larger(tree: Any, by: float = 30.0) -> Any:
 
 def grown(state: Any) -> Any:
   """Returns the state with all that is generated large, now and at the boundary."""
-  old = state.own.old
+  old = state.own.teacher
 
   def grow(params: Any, model_state: Any, by: float) -> tuple[Any, Any]:
     generator = larger(params["generator"], by)
@@ -87,7 +87,7 @@ def grown(state: Any) -> Any:
 
   now = grow(state.params, state.model_state, 30.0)
   then = grow(old.params, old.model_state, 25.0)
-  memory = state.own._replace(old=old._replace(params=then[0], model_state=then[1]))
+  memory = state.own._replace(teacher=old._replace(params=then[0], model_state=then[1]))
   return state._replace(params=now[0], model_state=now[1], own=memory)
 
 
@@ -224,7 +224,7 @@ def test_a_batch_of_one_class_moves_no_weight_but_the_autoencoder_s():
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   problem = Problem(network, objective, optax.sgd(RATE), row, 4)
   learner = pgma(
-    problem, num_generated_units=UNITS, replay_batch=DREAMS, generator_hidden=HIDDEN
+    problem, num_generated_units=UNITS, replay_batch=REPLAYED, generator_hidden=HIDDEN
   )
   only = batch_of(0)._replace(y=jnp.ones(SIZE, jnp.int32), seen=jnp.arange(4) == 1)
   state = jax.jit(learner.init)(jax.random.key(0))
@@ -238,9 +238,9 @@ def test_the_autoencoder_s_loss_is_that_of_the_docstring():
   _, problem, adapted = make()
   rows, key = as_rows(batch_of(0).x), jax.random.key(3)
   params = larger(adapted.autoencoder.init(jax.random.key(1), rows))
-  z, made, codes = normal(DREAMS, LATENT), abs(normal(DREAMS, PIXELS)), normal(5, 3)
+  z, made, codes = normal(REPLAYED, LATENT), abs(normal(REPLAYED, PIXELS)), normal(5, 3)
   unused = jnp.zeros(())
-  dreams = Dreams(z, made, codes, unused, unused, unused, weight=jnp.ones(()))
+  replay = Replay(z, made, codes, unused, unused, unused, weight=jnp.ones(()))
 
   def apply(x: jax.Array, method: str) -> np.ndarray:
     return np.asarray(adapted.autoencoder.apply(params, x, method=method))
@@ -253,44 +253,47 @@ def test_the_autoencoder_s_loss_is_that_of_the_docstring():
     return np.sqrt((rows**2).sum(axis=1)).mean()
 
   keys = jax.random.split(key, 3)
-  new, dreamt = noisy(keys[0], rows), noisy(keys[2], made)
+  new, encoded = noisy(keys[0], rows), noisy(keys[2], made)
   error = ((np.asarray(rows) - apply(jnp.asarray(new), "decode")) ** 2).sum(axis=1)
   fit = mismatch(jnp.asarray(new), jax.random.normal(keys[1], new.shape))
-  returned = length(dreamt - np.asarray(z)) + length(apply(z, "decode") - made)
-  kept = length(dreamt - np.asarray(codes))
+  returned = length(encoded - np.asarray(z)) + length(apply(z, "decode") - made)
+  kept = length(encoded - np.asarray(codes))
   expected = 4 / 2 * error.mean() / 20 + fit + 0.01 * returned + kept
   given: dict[str, Any] = {"rows": rows, "num_tasks": problem.num_tasks}
-  got = autoencoder_loss(adapted.autoencoder, params, key, dreams=dreams, **given)
+  got = autoencoder_loss(adapted.autoencoder, params, key, replay=replay, **given)
   np.testing.assert_allclose(got, expected, rtol=1e-4)
-  first = dreams._replace(weight=jnp.zeros(()))
-  got = autoencoder_loss(adapted.autoencoder, params, key, dreams=first, **given)
+  first = replay._replace(weight=jnp.zeros(()))
+  got = autoencoder_loss(adapted.autoencoder, params, key, replay=first, **given)
   np.testing.assert_allclose(got, 0.1 * error.mean() / 20 + fit, rtol=1e-4)
 
 
-def test_dreams_are_what_the_old_ones_make_of_codes():
+def test_replay_is_what_the_old_ones_make_of_codes():
   learner, problem, adapted = make()
   state = in_third_task(learner)[0]
-  old = state.own.old
-  dreams = dream(adapted, old, jax.random.key(5), DREAMS, problem.row)
+  old = state.own.teacher
+  replay = generate_replay(adapted, old, jax.random.key(5), REPLAYED, problem.row)
   decoded: Any = adapted.autoencoder.apply(
-    old.model_state["autoencoder"], dreams.z, method="decode"
+    old.model_state["autoencoder"], replay.z, method="decode"
   )
-  np.testing.assert_array_equal(dreams.rows, decoded)
-  np.testing.assert_array_equal(dreams.x, np.round(255 * np.asarray(decoded)))
-  assert dreams.x.dtype == jnp.uint8 and dreams.weight == 1
-  expected = adapted.all_energies(old.params, old.model_state, dreams.x, dreams.z)
-  np.testing.assert_array_equal(dreams.energies, expected)
-  first = jax.jit(learner.init)(jax.random.key(0)).own.old
-  assert dream(adapted, first, jax.random.key(5), DREAMS, problem.row).weight == 0
+  np.testing.assert_array_equal(replay.rows, decoded)
+  np.testing.assert_array_equal(replay.x, np.round(255 * np.asarray(decoded)))
+  assert replay.x.dtype == jnp.uint8 and replay.weight == 1
+  expected = adapted.all_energies(old.params, old.model_state, replay.x, replay.z)
+  np.testing.assert_array_equal(replay.energies, expected)
+  first = jax.jit(learner.init)(jax.random.key(0)).own.teacher
+  assert (
+    generate_replay(adapted, first, jax.random.key(5), REPLAYED, problem.row).weight
+    == 0
+  )
 
 
-def test_a_later_step_holds_features_and_energies_of_dreams():
+def test_a_later_step_holds_features_and_energies_of_replay():
   learner, problem, adapted = make()
   (state, batch), key = in_third_task(learner), jax.random.key(7)
   state = grown(state)
   after, metrics = jax.jit(learner.step)(state, key, batch)
-  dreams = dream(
-    adapted, state.own.old, jax.random.split(key, 3)[0], DREAMS, problem.row
+  replay = generate_replay(
+    adapted, state.own.teacher, jax.random.split(key, 3)[0], REPLAYED, problem.row
   )
   codes_by = after.model_state  # the autoencoder goes first
   model_state = state.model_state["network"]
@@ -299,10 +302,10 @@ def test_a_later_step_holds_features_and_energies_of_dreams():
     z = adapted.encode(codes_by, as_rows(batch.x))
     found = adapted.all_energies(params, state.model_state, batch.x, z)
     task = -jax.nn.log_softmax(-found)[jnp.arange(SIZE), batch.y]
-    features = problem.network.features(params["network"], model_state, dreams.x)
-    energies = adapted.all_energies(params, codes_by, dreams.x, dreams.codes)
-    change = jnp.sum((features - dreams.features) ** 2) / DREAMS
-    change += jnp.sum((energies - dreams.energies) ** 2) / DREAMS
+    features = problem.network.features(params["network"], model_state, replay.x)
+    energies = adapted.all_energies(params, codes_by, replay.x, replay.codes)
+    change = jnp.sum((features - replay.features) ** 2) / REPLAYED
+    change += jnp.sum((energies - replay.energies) ** 2) / REPLAYED
     return task.mean() + STRENGTH * 4 * change
 
   value, gradient = jax.jit(jax.value_and_grad(loss))(state.params)
@@ -315,9 +318,9 @@ def test_a_later_step_holds_features_and_energies_of_dreams():
 def test_the_copies_stay_and_everything_else_moves_on():
   learner, _, _ = make()
   state = after_first_task(learner)
-  assert state.own.old.classes.sum() == 2
+  assert state.own.teacher.classes.sum() == 2
   after, _ = jax.jit(learner.step)(state, jax.random.key(7), batch_of(1))
-  chex.assert_trees_all_equal(after.own.old, state.own.old)
+  chex.assert_trees_all_equal(after.own.teacher, state.own.teacher)
   for before, now in (
     (state.params, after.params),
     (state.model_state["autoencoder"], after.model_state["autoencoder"]),

@@ -1,6 +1,8 @@
 """The measured tables of BENCHMARKS.md and README.md."""
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from ebmjax.errors import UserError
 from ebmjax.paper import markdown, store, wording
 from ebmjax.paper import reproduce as reproduce
-from ebmjax.paper.cells import all_cells
+from ebmjax.paper.cells import all_cells, every_cell
 from ebmjax.paper.ledger import Ledger
+from ebmjax.tools.bench import sections
 from tests.helpers import ROOT
 
 BENCHMARKS = ROOT / "BENCHMARKS.md"
@@ -71,6 +74,18 @@ def test_a_changed_number_is_found(tmp_path: Path, capsys, ledger):
   )
   assert reproduce.main([f"--write={path}"]) == 0
   assert path.read_bytes() == BENCHMARKS.read_bytes()
+
+
+def test_a_changed_figure_of_the_benchmark_is_found(monkeypatch, tmp_path):
+  folder = tmp_path / "measured"
+  shutil.copytree(sections.MEASURED, folder)
+  monkeypatch.setattr(sections, "MEASURED", folder)
+  path = folder / "training.json"
+  figures = json.loads(path.read_text())
+  figures["training"][0]["rate"]["ebmjax"]["median"] += 100
+  path.write_text(json.dumps(figures))
+  with pytest.raises(UserError, match=r"results hold \(speed_training\); run python"):
+    markdown.check(BENCHMARKS, Ledger(every_cell(), store.read()))
 
 
 @pytest.mark.parametrize("times", [0, 2])

@@ -84,7 +84,7 @@ def run(learner: Any, state: Any) -> Any:
     state, _ = step(state, jax.random.key(i), batch)
     if i == STEPS - 1:
       state = jax.jit(learner.consolidate)(state, jax.random.key(9), view_of(0))
-      assert_same_bits(state.own.held.anchor, state.params)
+      assert_same_bits(state.own.penalty.anchor, state.params)
       assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(state.own.path))
   return state
 
@@ -103,7 +103,7 @@ def test_path_and_importance_equal_a_numpy_run_with_adam(path_gradient):
   other = {"total": "task", "task": "total"}[path_gradient]
   path, omega = run_by_hand(learner, start, path_gradient)
   largest = max(np.abs(w).max() for w in jax.tree.leaves(path))
-  chex.assert_trees_all_close(own.held.importance, omega, rtol=1e-3, atol=1e-4)
+  chex.assert_trees_all_close(own.penalty.importance, omega, rtol=1e-3, atol=1e-4)
   chex.assert_trees_all_close(own.path, path, rtol=1e-3, atol=1e-4 * largest)
   wrong, _ = run_by_hand(learner, start, other)
   with pytest.raises(AssertionError):

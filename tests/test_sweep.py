@@ -152,13 +152,11 @@ FAULTS: dict[str, tuple[list[str], str]] = {
   "nothing to sweep": ([], "there is nothing to sweep; give --grid"),
   "unknown key": (["--grid", "config.method.strenght=1"], "method.strength?"),
   "wrong type": (["--grid", "config.network.hidden=8,many"], "many"),
-  "wrong value": (["--grid", f"config.{STRENGTH}=1,-1"], "is too small"),
   "wrong combination": (
     ["--list", "config.stream.setting=joint"],
     "needs task boundaries",
   ),
   "no sign": (["--grid", f"config.{STRENGTH}"], "not of the form config.KEY=VALUE."),
-  "no values": (["--grid", f"config.{STRENGTH}="], "has an empty value"),
   "a value left out": (["--grid", f"config.{STRENGTH}=1,,2"], "has an empty value"),
   "a value twice": (
     ["--grid", f"config.{STRENGTH}=1,1.0"],
@@ -193,11 +191,7 @@ FAULTS: dict[str, tuple[list[str], str]] = {
   ),
   "chosen on test": (
     ["--grid", f"config.{STRENGTH}=1", "--validation=0"],
-    "so the best setting would be chosen on the test images; give 1 or more",
-  ),
-  "fewer than none held out": (
-    ["--grid", f"config.{STRENGTH}=1", "--validation=-3"],
-    "--validation=-3 holds out no image",
+    "--validation=0 holds out no image, so the best setting would be chosen on the",
   ),
   "too many held out": (
     ["--grid", f"config.{STRENGTH}=1", "--validation=60"],
@@ -238,31 +232,11 @@ def test_no_experiment_is_named(capsys):
   assert "no experiment is named" in capsys.readouterr().err
 
 
-def test_help_names_every_flag(capsys):
-  with pytest.raises(SystemExit) as caught:
-    sweep.main(["--help"])
-  assert caught.value.code == 0
-  out = capsys.readouterr().out
-  for flag in (
-    "config",
-    "grid",
-    "list",
-    "range",
-    "random",
-    "select",
-    "choose-on",
-    "seeds",
-    "validation",
-    "out",
-    "test",
-  ):
-    assert f"--{flag}" in out
-  assert "--grid config.method.strength=1e2,1e4,1e6" in out
-
-
 def row(name: str, mean: float, status: str = "finished") -> tables.Row:
   values: dict[str, Any] = {"method.strength": float(name)}
-  start = {"values": values, "workdir": name, "status": status, "reason": None}
+  start = {"values": values, "workdir": name, "status": status, "reason": "why"}
+  if status != "finished":
+    return start
   return start | {"mean": mean, "sem": None, "n": 1, "per_seed": [mean], "seconds": 1.0}
 
 
@@ -270,9 +244,11 @@ def test_the_best_is_the_first_of_the_highest_that_finished():
   rows = [row("1", 10), row("2", 30), row("3", 30), row("4", 99, "failed")]
   assert tables.best_of(rows) is rows[1]
   assert tables.best_of(rows[3:]) is None
-  lines = tables.table(rows).splitlines()
-  assert [line.split()[0] for line in lines[1:]] == ["*", "3", "1", "4"]
-  assert lines[1].split() == ["*", "2", "30.00", "(n=1)", "1.0"]
+  header, *lines = tables.cells(rows)
+  assert header == ("strength", "validation accuracy (%)", "seconds", "")
+  assert [line[0] for line in lines] == ["2", "3", "1", "4"]
+  assert lines[0] == ("2", "30.00 (n=1)", "1.0", "best")
+  assert lines[3] == ("4", "failed", "", "")
 
 
 def test_no_best_is_named_where_a_setting_failed_for_another_reason():
@@ -343,7 +319,7 @@ def test_the_page_has_a_table_and_pictures(done: Done):
   page = (done.folder / "sweep.html").read_text()
   assert "learning_rate=0.01, strength=1" in page
   assert page.count("<svg") == 3  # over each key, and over both
-  assert "diverged" in page
+  assert "strength=1e+39: diverged: the loss of ewc" in page
 
 
 def test_the_first_task_or_another_experiment_may_choose(done: Done):
@@ -374,7 +350,9 @@ def files_of(folder: Path) -> dict[Path, int]:
 
 
 def test_given_again_with_a_test_only_the_best_is_run(done: Done):
-  before = {name: files_of(done.folder / name) for name in folders(done)}
+  settings = read_sweep(done.folder)["settings"]
+  names = [each["workdir"] for each in settings if each["status"] == "finished"]
+  before = {name: files_of(done.folder / name) for name in names}
   code, out = run(done.arguments, POOR, GOOD, more=("--test", "--test-seeds=1"))
   assert code == 0
   assert {name: files_of(done.folder / name) for name in before} == before
@@ -391,11 +369,6 @@ def test_given_again_with_a_test_only_the_best_is_run(done: Done):
   config, workdir = loading.parse(shlex.split(line)[2:])
   assert workdir == done.folder / "best-test"
   assert json.loads(json.dumps(resolve(config).to_dict())) == results["config"]
-
-
-def folders(done: Done) -> list[str]:
-  found = read_sweep(done.folder)["settings"]
-  return [setting["workdir"] for setting in found if setting["status"] == "finished"]
 
 
 def test_a_setting_that_is_being_run_is_passed_over(done: Done, capsys):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ebmjax import experiment
-from ebmjax.config import with_settings
+from ebmjax.config import flat_keys, with_settings
+from ebmjax.config.groups import keys_of
 from ebmjax.errors import DivergenceError
 from ebmjax.runtime import checkpoints, scan
 from ebmjax.runtime.trainer import Trainer, make_run_spec
@@ -40,6 +41,15 @@ def trained(spec: Any) -> Trainer:
   return trainer
 
 
+def assert_same_states(alone: Any, together: Any, exactly: bool = True) -> None:
+  pairs = zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True)
+  for one, other in pairs:
+    if exactly:
+      np.testing.assert_array_equal(one, other)
+    else:
+      np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("driver", ["map", "vmap"])
 def test_each_setting_is_the_same_run_alone(driver: str):
   """To the bit in turn, but for rounding side by side."""
@@ -47,16 +57,35 @@ def test_each_setting_is_the_same_run_alone(driver: str):
   together = trained(make_run_spec(settings, images, driver))
   for point, config in enumerate(settings):
     alone = trained(make_run_spec(config, images, "map"))
-    pairs = zip(
-      jax.tree.leaves(alone.saved()),
-      jax.tree.leaves(together.saved(point)),
-      strict=True,
-    )
-    for one, other in pairs:
-      if driver == "map":
-        np.testing.assert_array_equal(one, other)
-      else:
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    assert_same_states(alone.saved(), together.saved(point), driver == "map")
+
+
+@pytest.mark.parametrize(
+  "command",
+  [
+    "configs/splitmnist.py:bgd,sbc",
+    "configs/splitmnist.py:bir,sbc",
+    "configs/splitmnist.py:icarl,sbc",
+    "configs/splitmnist.py:lwf,sbc",
+    "configs/splitmnist.py:si,sbc",
+    "configs/permmnist.py:ctn,sbc",
+  ],
+)
+def test_every_traced_key_of_a_method_may_differ(command: str):
+  images = made("mnist")
+  (usual,) = configs({}, command=command)
+  found = flat_keys(usual)
+  keys = keys_of(found)
+  own = [
+    name for name, key in keys.items() if key.traced and name.startswith("method.")
+  ]
+  assert own
+  own_values = {name: 0.7 * found[name] for name in own}
+  one_seed = {"seeds": 1}
+  settings = configs(one_seed, one_seed | own_values, command=command)
+  together = trained(make_run_spec(settings, images, "map"))
+  alone = trained(make_run_spec(settings[1], images, "map"))
+  assert_same_states(alone.saved(), together.saved(1))
 
 
 def test_numbers_are_rounded_as_constants_are():

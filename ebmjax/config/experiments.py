@@ -1,6 +1,7 @@
 """Experiments: what a file of configs/ says, and the variants that may follow it."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from ml_collections import ConfigDict
@@ -44,17 +45,23 @@ class Experiment:
     exclusive: Iterable[tuple[str, ...]] = (),
   ) -> None:
     self.benchmark, self.settings = benchmark, flat_keys(settings)
-    self._own = dict(variants or {})
-    self._shared = tuple(_SHARED if shared is None else shared)
-    self._methods = tuple(methods.METHODS)[1:] if with_methods else ()
-    self._exclusive = (*exclusive, *_EXCLUSIVE, self._methods)
+    own, shared = dict(variants or {}), tuple(_SHARED if shared is None else shared)
+    chosen = tuple(methods.METHODS)[1:] if with_methods else ()
+    last: dict[str, Change] = {"source": self._source, "hsu": _hsu} if chosen else {}
+    known: dict[str, Change] = {name: _SHARED[name] for name in shared}
+    known |= {name: partial(self._method, name) for name in chosen}
+    known |= last
+    self._changes = {
+      name: [changes[name] for changes in (known, own) if name in changes]
+      for name in (*shared, *own, *chosen, *last)
+    }
+    self._exclusive = (*exclusive, *_EXCLUSIVE, chosen)
 
   @property
   def variants(self) -> tuple[str, ...]:
     """Returns the names that may follow the file's, in the order of application."""
-    last = (*(("source", "hsu") if self._methods else ()), "smoke")
-    first = dict.fromkeys((*self._shared, *self._own, *self._methods))
-    return (*(name for name in first if name not in last), *last)
+    last = [name for name in ("source", "hsu", "smoke") if name in self._changes]
+    return (*(name for name in self._changes if name not in last), *last)
 
   def config(
     self,
@@ -69,9 +76,9 @@ class Experiment:
     asked = [name for name in (variants or "").replace("+", ",").split(",") if name]
     self._check(asked)
     settings = dict(self.settings)
-    for name in self.variants:
-      if name in asked:
-        settings |= self._change(name, settings)
+    for name in (name for name in self.variants if name in asked):
+      for change in self._changes[name]:
+        settings |= change(settings) if callable(change) else change
     if choices and "method.name" in choices:
       settings = {k: v for k, v in settings.items() if not k.startswith("method.")}
     return complete(settings | dict(choices or {}))
@@ -86,22 +93,6 @@ class Experiment:
         raise ConfigError(
           f"the variants {' and '.join(several)} exclude each other; give one of them."
         )
-
-  def _change(self, name: str, settings: Settings) -> Settings:
-    changes: Settings = {}
-    for change in (self._shared_change(name), self._own.get(name, {})):
-      before = settings | changes
-      changes |= change(before) if callable(change) else change
-    return changes
-
-  def _shared_change(self, name: str) -> Change:
-    if name in self._methods:
-      return lambda settings: self._method(name, settings)
-    if name == "source" and self._methods:
-      return self._source
-    if name == "hsu" and self._methods:
-      return _hsu
-    return _SHARED.get(name, {}) if name in self._shared else {}
 
   def _method(self, name: str, settings: Settings) -> Settings:
     """Returns a method's published settings for this benchmark."""

@@ -1,7 +1,7 @@
 """The groups of a configuration, each with the keys of what is chosen in it."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
@@ -95,33 +95,29 @@ _FIXED: dict[str, tuple[Key, ...]] = {
   # Its precision alone changes results.
   "runner": tuple(key._replace(free=key.name != "precision") for key in _RUNNER),
 }
-_TITLES = {
-  "data": "data set",
-  "network": "network",
-  "method": "continual-learning method",
-  "optimiser": "optimiser",
+
+
+class _Group(NamedTuple):
+  """A group whose keys are those of the component that is chosen in it."""
+
+  title: str
+  default: str
+  registry: Mapping[str, Any]
+  find: Callable[[str], Any]  # a spec, by its name or import path
+
+
+COMPONENTS = {
+  "data": _Group("data set", "mnist", data.DATASETS, data.find),
+  "network": _Group("network", "ebm", networks.NETWORKS, networks.find),
+  "method": _Group(
+    "continual-learning method", "finetune", methods.METHODS, methods.find
+  ),
+  "optimiser": _Group("optimiser", "adam", optimisers.OPTIMISERS, optimisers.find),
 }
 _DEFAULTS = {
-  "data.name": "mnist",
+  **{f"{group}.name": made.default for group, made in COMPONENTS.items()},
   "stream.name": "split",
   "stream.setting": "boundary_aware",
-  "network.name": "ebm",
-  "method.name": "finetune",
-  "optimiser.name": "adam",
-}
-
-
-_REGISTRIES: dict[str, Mapping[str, Any]] = {
-  "data": data.DATASETS,
-  "network": networks.NETWORKS,
-  "method": methods.METHODS,
-  "optimiser": optimisers.OPTIMISERS,
-}
-_FINDERS: dict[str, Callable[[str], Any]] = {
-  "data": data.find,
-  "network": networks.find,
-  "method": methods.find,
-  "optimiser": optimisers.find,
 }
 
 
@@ -152,22 +148,24 @@ def keys_of(settings: Mapping[str, Any]) -> dict[str, Key]:
 def _component(
   group: str, chosen: Mapping[str, Any], shared: tuple[Key, ...] = ()
 ) -> dict[str, Key]:
-  spec = _FINDERS[group](chosen[f"{group}.name"])
+  title, default, registry, find = COMPONENTS[group]
   name = Key(
     "name",
-    _DEFAULTS[f"{group}.name"],
-    f"the {_TITLES[group]}, or the import path of a spec",
-    choices=tuple(_REGISTRIES[group]),
+    default,
+    f"the {title}, or the import path of a spec",
+    choices=tuple(registry),
     open_choices=True,
   )
   own = {key.name: key for key in (name, *shared)}
-  return own | {n: key for n, key in spec.keys.items() if n not in own}
+  keys = find(chosen[f"{group}.name"]).keys
+  return own | {n: key for n, key in keys.items() if n not in own}
 
 
 def versions(settings: Mapping[str, Any]) -> dict[str, int]:
   """Returns the result version of each component that flat `settings` choose."""
   return {
-    group: find(settings[f"{group}.name"]).version for group, find in _FINDERS.items()
+    group: made.find(settings[f"{group}.name"]).version
+    for group, made in COMPONENTS.items()
   }
 
 
@@ -211,8 +209,13 @@ def _is_known(key: str) -> bool:
   group, _, name = key.rpartition(".")
   if group == "stream":
     return any(name in stream_keys(s, t) for s in STREAMS for t in SETTINGS)
-  own = any(name in spec.keys for spec in _REGISTRIES.get(group, {}).values())
-  return own or key in keys_of({})
+  return bool(_owners(group, name)) or key in keys_of({})
+
+
+def _owners(group: str, name: str) -> list[str]:
+  """Returns the registered components of a group that have a key of this name."""
+  registry = COMPONENTS[group].registry if group in COMPONENTS else {}
+  return [n for n, spec in registry.items() if name in spec.keys]
 
 
 def unknown(key: str, known: Collection[str]) -> str:
@@ -221,7 +224,7 @@ def unknown(key: str, known: Collection[str]) -> str:
   if below:
     return f"is a group of keys, such as config.{below[0]}; see --help for all keys."
   group, _, name = key.rpartition(".")
-  others = [n for n, spec in _REGISTRIES.get(group, {}).items() if name in spec.keys]
+  others = _owners(group, name)
   if others:
     return (
       f"is a key of {', '.join(others)}, not of the chosen config.{group}.name; see "

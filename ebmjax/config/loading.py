@@ -64,7 +64,7 @@ def load(chosen: str, choices: Mapping[str, Any] | None = None) -> ConfigDict:
   A choice is a key such as "method.name", which brings keys of its own.
   """
   path, _, variants = chosen.partition(":")
-  module = _import(Path(path))
+  module = _module(chosen)
   experiment = getattr(module, "EXPERIMENT", None)
   if isinstance(experiment, Experiment):
     return experiment.config(variants, choices)
@@ -94,11 +94,6 @@ def command(argv: list[str]) -> str:
   return shlex.join(["python", "-m", "ebmjax.main", *_without("workdir", argv[1:])])
 
 
-def description(chosen: str) -> str:
-  """Returns what FILE[:variants] says of itself."""
-  return _import(Path(chosen.partition(":")[0])).__doc__ or ""
-
-
 def help_text(usage: str, argv: list[str]) -> str:
   """Returns the usage, the chosen experiment's description, and its keys."""
   chosen = _value_of("config", argv)
@@ -106,12 +101,11 @@ def help_text(usage: str, argv: list[str]) -> str:
   keys, values = keys_of(flat_keys(config)), flat_keys(config)
   title = f"Keys of {chosen}:" if chosen else "Keys and their defaults:"
   lines = [_describe_key(name, key, values[name]) for name, key in keys.items()]
-  variants = variants_of(chosen) if chosen else ()
   parts = [
     usage.strip(),
-    description(chosen).strip() if chosen else "",
+    (_module(chosen).__doc__ or "").strip() if chosen else "",
     "\n".join([title, *lines]),
-    _describe_variants(variants),
+    _describe_variants(variants_of(chosen) if chosen else ()),
   ]
   return "\n\n".join(part for part in parts if part)
 
@@ -127,8 +121,7 @@ def _describe_key(name: str, key: Key, value: Any) -> str:
 
 def variants_of(chosen: str) -> tuple[str, ...]:
   """Returns the variants of FILE[:variants], none of a file in a form of its own."""
-  module = _import(Path(chosen.partition(":")[0]))
-  experiment = getattr(module, "EXPERIMENT", None)
+  experiment = getattr(_module(chosen), "EXPERIMENT", None)
   return experiment.variants if isinstance(experiment, Experiment) else ()
 
 
@@ -168,7 +161,9 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
   return values
 
 
-def _import(path: Path) -> Any:
+def _module(chosen: str) -> Any:
+  """Returns the module of FILE[:variants]."""
+  path = Path(chosen.partition(":")[0])
   if not path.exists() and not path.is_absolute() and (root() / path).is_file():
     path = root() / path
   if not path.is_file():
@@ -221,6 +216,14 @@ def _without(name: str, argv: list[str]) -> list[str]:
     else:
       kept.append(argument)
   return kept
+
+
+def require_overrides(rest: list[str]) -> list[str]:
+  """Returns the keys that `rest` of a command line changes; it must do nothing else."""
+  for argument in rest:
+    if not _OVERRIDE.match(argument):
+      raise UsageError(f"the argument {argument!r} is not known; see --help.")
+  return _overrides(rest)
 
 
 def _overrides(argv: list[str]) -> list[str]:

@@ -17,17 +17,8 @@ _RENAMED = {
   "method.dreams": "method.replay_batch",
   "method.adapted": "method.num_generated_units",
 }
-_NETWORKS = {  # (network.name, network.trunk) -> network.name
-  ("ebm", "none"): "ebm",
-  ("sbc", "none"): "sbc",
-  ("ebm", "conv4"): "ebm_conv4",
-  ("sbc", "conv4"): "sbc_conv4",
-  ("ebm", "conv5"): "ebm_conv5",
-  ("sbc", "conv5"): "sbc_conv5",
-  ("sbc", "resnet18"): "sbc_resnet18",
-  ("ebm", "flat"): "ebm_capacity",
-  ("sbc", "flat"): "sbc_capacity",
-}
+# What network.trunk said is the end of a network's name now.
+_ENDINGS = {"none": "", "flat": "_capacity"}
 
 
 def upgrade(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +44,7 @@ def upgrade(config: Mapping[str, Any]) -> dict[str, Any]:
 def _from_first_form(flat: Mapping[str, Any]) -> dict[str, Any]:
   whole = _first_defaults() | dict(flat)
   trunk = whole.pop("network.trunk")
-  name = _NETWORKS.get((whole["network.name"], trunk), whole["network.name"])
+  name = whole["network.name"] + _ENDINGS.get(trunk, f"_{trunk}")
   if whole["network.context"]:
     name = "context_mlp"
   named = {_RENAMED.get(key, key): value for key, value in whole.items()}

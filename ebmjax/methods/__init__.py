@@ -8,7 +8,7 @@ spec in another package.
 from typing import Any
 
 from ebmjax.config.components import find_in
-from ebmjax.methods._gradient import Addition, GradientState, Move, gradient_learner
+from ebmjax.methods._gradient import GradientState, Plugin, StepRecord, gradient_learner
 from ebmjax.methods.bgd import BGD
 from ebmjax.methods.bir import BIR
 from ebmjax.methods.ctn import CTN
@@ -33,11 +33,11 @@ from ebmjax.types import Learner, Problem
 
 __all__ = [
   "METHODS",
-  "Addition",
   "GradientState",
   "MethodSpec",
-  "Move",
+  "Plugin",
   "Setting",
+  "StepRecord",
   "find",
   "gradient_learner",
   "make",

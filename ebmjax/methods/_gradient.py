@@ -1,7 +1,7 @@
 """What the methods that follow a gradient share.
 
-Such a method is plain descent and an `Addition`: a state of its own, a say in the loss,
-a look at every step, and what it does when a task ends.
+Such a method is plain descent and a `Plugin`: a state of its own, a loss, what it
+records of every step, and what it does when a task ends.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class GradientState(NamedTuple):
   own: PyTree = ()  # the method's own
 
 
-class Move(NamedTuple):
+class StepRecord(NamedTuple):
   """What one step did, for a method that keeps track."""
 
   before: PyTree  # parameters
@@ -55,30 +55,30 @@ def _mean_loss(
   return jnp.mean(losses), model_state
 
 
-def _track_nothing(own: PyTree, move: Move, key: Array, batch: Batch) -> PyTree:
-  del move, key, batch
+def _track_nothing(own: PyTree, record: StepRecord, key: Array, batch: Batch) -> PyTree:
+  del record, key, batch
   return own
 
 
-class Addition(NamedTuple):
+class Plugin(NamedTuple):
   """What a method adds to plain descent; `own` is its state, a tree of arrays."""
 
   init: Callable[[PyTree, PyTree], PyTree] = _init_nothing  # (params, model_state)
   # (own, row_losses, params, model_state, key, batch) -> loss [], model_state
   loss: Callable[..., tuple[Array, PyTree]] = _mean_loss
-  # (own, move, key, batch) -> own, after every step
-  track: Callable[[PyTree, Move, Array, Batch], PyTree] = _track_nothing
+  # (own, record, key, batch) -> own, after every step
+  track: Callable[[PyTree, StepRecord, Array, Batch], PyTree] = _track_nothing
   # (own, params, model_state, key, view) -> own, when a task ends; None: nothing to do
   consolidate: Callable[[PyTree, PyTree, PyTree, Array, TaskView], PyTree] | None = None
 
 
-def gradient_learner(problem: Problem, addition: Addition | None = None) -> Learner:
+def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
   """Returns the learner that descends the objective, with what a method adds.
 
   The optimiser's state is kept over task boundaries, as in the released code.
   """
   network, tx = problem.network, problem.tx
-  added, row_losses = addition or Addition(), row_losses_of(problem)
+  added, row_losses = plugin or Plugin(), row_losses_of(problem)
 
   def init(key: Array) -> GradientState:
     params, model_state = network.init(key)
@@ -96,8 +96,8 @@ def gradient_learner(problem: Problem, addition: Addition | None = None) -> Lear
     )
     updates, opt_state = tx.update(gradient, state.opt_state, state.params)
     params: Any = optax.apply_updates(state.params, updates)
-    move = Move(state.params, params, model_state, gradient)
-    own = added.track(state.own, move, jax.random.fold_in(key, _TRACK), batch)
+    record = StepRecord(state.params, params, model_state, gradient)
+    own = added.track(state.own, record, jax.random.fold_in(key, _TRACK), batch)
     return GradientState(params, model_state, opt_state, own), {"loss": value}
 
   def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:

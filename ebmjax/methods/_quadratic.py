@@ -1,4 +1,4 @@
-"""A quadratic pull towards old weights, each parameter by its importance."""
+"""Quadratic penalties: each weight is held near an anchor by its importance."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,73 +7,110 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.methods._gradient import RowLosses, is_due
-from ebmjax.types import Batch, PyTree
+from ebmjax.methods._gradient import Plugin, RowLosses, StepRecord, is_due
+from ebmjax.methods.importance import over_task, scaled
+from ebmjax.types import Batch, PyTree, TaskView
 
 
-class Anchored(NamedTuple):
-  """What to stay near to, and how much each parameter matters; trees as params."""
+class Penalty(NamedTuple):
+  """sum_p importance_p (theta_p - anchor_p)^2; both are trees as params."""
 
   importance: PyTree
   anchor: PyTree
 
 
-class Held(NamedTuple):
-  """The state of a method that pulls."""
+class PenaltyState(NamedTuple):
+  """What a plugin with a penalty keeps."""
 
-  held: Anchored
-  gathered: PyTree  # the importance since the last period; () at boundaries
-
-
-def start(params: PyTree) -> Anchored:
-  """Returns importance 0 everywhere: nothing is held yet."""
-  return Anchored(jax.tree.map(jnp.zeros_like, params), params)
+  penalty: Penalty
+  pending: PyTree  # importance accumulated since the last period; () at boundaries
 
 
-def begin(params: PyTree, every: int) -> Held:
-  """Returns the state before the first step; `every` is 0 at boundaries."""
-  gathered = jax.tree.map(jnp.zeros_like, params) if every else ()
-  return Held(start(params), gathered)
+# (params, model_state, x, y, valid [B], seen [C]) -> importance, a tree as params
+Measure = Callable[[PyTree, PyTree, Array, Array, Array, Array], PyTree]
+# (penalty, importance, params) -> penalty that takes a finished task in
+Update = Callable[[Penalty, PyTree, PyTree], Penalty]
 
 
-def gather(
-  own: Held,
-  importance: PyTree,
-  step: Array,
+def penalty_plugin(
+  measure: Measure,
+  update: Update,
+  *,
+  factor: float,
+  per_row: bool,
   every: int,
-  close: Callable[[Anchored, PyTree], Anchored],
-) -> Held:
-  """Returns the state with a step's share of a period's importance.
+  samples: int = 0,
+) -> Plugin:
+  """Builds the plugin that adds `factor` times the penalty to the task's loss.
 
-  At the end of a period of `every` steps `close` makes what is held of all of it.
+  `measure` sums an importance over rows (`per_row`) or gives that of a block as a
+  whole; their mean over a finished task, or over each period of `every` steps, goes to
+  `update`. Of a task, `samples` images are measured, or all where 0.
   """
-  gathered = jax.tree.map(jnp.add, own.gathered, importance)
 
-  def end() -> Held:
-    empty = jax.tree.map(jnp.zeros_like, gathered)
-    return Held(close(own.held, gathered), empty)
+  def init(params: PyTree, model_state: PyTree) -> PenaltyState:
+    del model_state
+    pending = jax.tree.map(jnp.zeros_like, params) if every else ()
+    return PenaltyState(no_penalty(params), pending)
 
-  return lax.cond(is_due(step, every), end, lambda: own._replace(gathered=gathered))
+  def consolidate(
+    own: PenaltyState, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> PenaltyState:
+    def part(x: Array, y: Array, valid: Array) -> PyTree:
+      return measure(params, model_state, x, y, valid, view.seen)
+
+    total, images, blocks = over_task(part, view, key, samples)
+    mean = scaled(total, 1 / (images if per_row else blocks))
+    return own._replace(penalty=update(own.penalty, mean, params))
+
+  def track(
+    own: PenaltyState, record: StepRecord, key: Array, batch: Batch
+  ) -> PenaltyState:
+    del key
+    everyone = jnp.ones_like(batch.y, bool)
+    found = measure(
+      record.after, record.model_state, batch.x, batch.y, everyone, batch.seen
+    )
+    terms = batch.y.shape[0] if per_row else 1
+    share = scaled(found, 1 / (terms * every))
+    pending = jax.tree.map(jnp.add, own.pending, share)
+
+    def finalize() -> PenaltyState:
+      empty = jax.tree.map(jnp.zeros_like, pending)
+      return PenaltyState(update(own.penalty, pending, record.after), empty)
+
+    due = is_due(batch.step, every)
+    return lax.cond(due, finalize, lambda: own._replace(pending=pending))
+
+  loss = penalised_loss(factor)
+  if every:
+    return Plugin(init, loss, track)
+  return Plugin(init, loss, consolidate=consolidate)
 
 
-def pull(held: Anchored, params: PyTree) -> Array:
+def no_penalty(params: PyTree) -> Penalty:
+  """Returns importance 0 everywhere."""
+  return Penalty(jax.tree.map(jnp.zeros_like, params), params)
+
+
+def quadratic_penalty(penalty: Penalty, params: PyTree) -> Array:
   """Returns []: sum_p importance_p (theta_p - anchor_p)^2."""
   parts = jax.tree.map(
     lambda importance, anchor, p: jnp.sum(importance * jnp.square(p - anchor)),
-    held.importance,
-    held.anchor,
+    penalty.importance,
+    penalty.anchor,
     params,
   )
   return sum(jax.tree.leaves(parts), start=jnp.zeros(()))
 
 
-def loss(factor: float) -> Callable[..., tuple[Array, PyTree]]:
-  """Returns the loss of an `Addition` whose state has the field `held`.
+def penalised_loss(factor: float) -> Callable[..., tuple[Array, PyTree]]:
+  """Returns the loss of a `Plugin` whose state has a `penalty`.
 
-  The task's, plus `factor` times the pull.
+  It is the task's, plus `factor` times the penalty.
   """
 
-  def pulled(
+  def loss(
     own: Any,
     row_losses: RowLosses,
     params: PyTree,
@@ -82,13 +119,14 @@ def loss(factor: float) -> Callable[..., tuple[Array, PyTree]]:
     batch: Batch,
   ) -> tuple[Array, PyTree]:
     losses, model_state = row_losses(params, model_state, key, batch)
-    return jnp.mean(losses) + factor * pull(own.held, params), model_state
+    added = factor * quadratic_penalty(own.penalty, params)
+    return jnp.mean(losses) + added, model_state
 
-  return pulled
+  return loss
 
 
-def merge(held: Anchored, importance: PyTree, params: PyTree) -> Anchored:
-  """Returns the one pull that equals two, towards `held` and towards `params`.
+def merge(penalty: Penalty, importance: PyTree, params: PyTree) -> Penalty:
+  """Returns the one penalty that equals two: `penalty` and one anchored at `params`.
 
   sum_k F_k (theta - theta_k)^2 = A (theta - mu)^2 + const, with A' = A + F and
   mu' = (A mu + F theta) / A'. Nothing grows with the number of tasks, and nothing
@@ -100,6 +138,6 @@ def merge(held: Anchored, importance: PyTree, params: PyTree) -> Anchored:
     # As a step from mu: exact where one of the two weighs nothing.
     return mu + jnp.where(both > 0, f / jnp.where(both > 0, both, 1), 1) * (theta - mu)
 
-  total = jax.tree.map(jnp.add, held.importance, importance)
-  anchor = jax.tree.map(centre, held.importance, held.anchor, importance, params)
-  return Anchored(total, anchor)
+  total = jax.tree.map(jnp.add, penalty.importance, importance)
+  anchor = jax.tree.map(centre, penalty.importance, penalty.anchor, importance, params)
+  return Penalty(total, anchor)

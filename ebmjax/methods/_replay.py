@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.methods._gradient import Addition, RowLosses, gradient_learner
+from ebmjax.methods._gradient import Plugin, RowLosses, gradient_learner
 from ebmjax.methods.buffers import Drawn
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
@@ -30,7 +30,7 @@ def weighted_learner(problem: Problem) -> Learner:
     losses, model_state = row_losses(params, model_state, key, batch)
     return jnp.sum(weights * losses), model_state
 
-  return gradient_learner(problem, Addition(loss=loss))
+  return gradient_learner(problem, Plugin(loss=loss))
 
 
 def replayed(batch: Batch, drawn: Drawn) -> Batch:

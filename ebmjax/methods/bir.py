@@ -1,10 +1,11 @@
-r"""Brain-inspired replay: the network itself dreams, class by class, through feedback.
+r"""Brain-inspired replay: the network itself generates old rows, through feedback.
 
 Van de Ven et al. (2020). The network is also the encoder of a generator: its features
 lead to a code z, and a decoder leads back to the input (`networks.feedback`). Features
 are the last hidden layer, or of an energy network the layer before the first gate. Each
 class has a mode of codes of its own, and switches off a share `gate_off` of the
-decoder's units. From the second task on, a step dreams as many rows as its batch has,
+decoder's units. From the second task on, a step generates as many rows as its batch
+has,
 
     c ~ uniform over the old classes,  z ~ N(mode of c),  x~ = decoder_old(z, c)
 
@@ -16,11 +17,11 @@ classes. At task t, with one-hot w for the rows of the batch,
     D = ( log q(z | x) - log sum_c w_c N(z; mode of c) ) / pixels
 
 each mean over its rows; KD is LwF's distillation. Where inputs are features of a frozen
-trunk, they are what is dreamt (internal replay): R is then half the mean squared error,
+trunk, features are generated (internal replay): R is then half the mean squared error,
 and D is divided by the 3072 pixels of the images behind them. At a boundary the whole
-is copied. During the first task nothing is dreamt.
+is copied. During the first task nothing is generated.
 
-Deviation: dreamt pixels are rounded to whole numbers of 255, as stored images are.
+Deviation: generated pixels are rounded to whole numbers of 255, as stored images are.
 
 State: the network's and the feedback's parameters under one optimiser, a copy of all of
 them, and the classes [C] that the copy had seen.
@@ -35,24 +36,24 @@ import optax
 from jax import Array
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, Positive, Share
+from ebmjax.config.schema import Count, Positive, Share, Traced
 from ebmjax.methods import studies
-from ebmjax.methods._gradient import Addition, RowLosses, all_energies, gradient_learner
+from ebmjax.methods._gradient import Plugin, RowLosses, all_energies, gradient_learner
 from ebmjax.methods._replay import row_weights
 from ebmjax.methods._rules import plain_feature_rules
-from ebmjax.methods.lwf import Old, distil
+from ebmjax.methods.lwf import Teacher, distil
 from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.networks.feedback import Feedback, divergences
 from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 PIXELS_BEHIND_FEATURES = 3072  # of a CIFAR image
-_DREAM, _NOISE = 2, 4  # uses of a step's key apart from the loss's and the tracking's
+_REPLAY, _NOISE = 2, 4  # uses of a step's key apart from the loss's and the tracking's
 _FEEDBACK = 2  # a use of the first key apart from the network's
 
 
-class Dreams(NamedTuple):
-  """Rows that the old network made up, and what it says of them."""
+class Replay(NamedTuple):
+  """Generated rows, and the teacher's outputs for them."""
 
   x: Array  # [B, ...] as batches hold it
   energies: Array  # [B, C], the old network's
@@ -62,7 +63,7 @@ class Dreams(NamedTuple):
 def bir(
   problem: Problem,
   *,
-  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
+  temperature: Annotated[Positive, Traced(), "softens the old network's outputs"] = 2.0,
   generator_hidden: Annotated[Count, "units of the generator's layers"] = 400,
   latent: Annotated[Count, "numbers of a generated image's code"] = 100,
   gate_off: Annotated[Share, "of the generator's units a class switches off"] = 0.8,
@@ -75,43 +76,45 @@ def bir(
   whole = with_feedback(network, feedback, problem.row)
   columns = jnp.arange(network.num_classes)
 
-  def init(params: PyTree, model_state: PyTree) -> Old:
-    return Old(params, model_state, jnp.zeros(network.num_classes, bool))
+  def init(params: PyTree, model_state: PyTree) -> Teacher:
+    return Teacher(params, model_state, jnp.zeros(network.num_classes, bool))
 
   def loss(
-    old: Old,
+    teacher: Teacher,
     row_losses: RowLosses,
     params: PyTree,
     model_state: PyTree,
     key: Array,
     batch: Batch,
   ) -> tuple[Array, PyTree]:
-    dream_key, noise_key = (jax.random.fold_in(key, use) for use in (_DREAM, _NOISE))
-    dreams = dream(whole, feedback, old, dream_key, batch, temperature)
+    replay_key, noise_key = (jax.random.fold_in(key, use) for use in (_REPLAY, _NOISE))
+    replay = generate_replay(whole, feedback, teacher, replay_key, batch, temperature)
     predicted, model_state = row_losses(params, model_state, key, batch)
     energies, model_state = whole.energies(
-      params, model_state, dreams.x, columns, train=True
+      params, model_state, replay.x, columns, train=True
     )
-    distilled = distil(energies, dreams.energies, old.classes, batch.seen, temperature)
-    x = jnp.concatenate([batch.x, dreams.x])
+    distilled = distil(
+      energies, replay.energies, teacher.classes, batch.seen, temperature
+    )
+    x = jnp.concatenate([batch.x, replay.x])
     certain = jax.nn.one_hot(batch.y, network.num_classes)
-    labels = jnp.concatenate([certain, dreams.labels])
+    labels = jnp.concatenate([certain, replay.labels])
     generated = generator_losses(
       whole, feedback, params, model_state, noise_key, x, labels
     )
-    valid = jnp.full(batch.y.shape, jnp.any(old.classes))
+    valid = jnp.full(batch.y.shape, jnp.any(teacher.classes))
     weights = row_weights("by_task", valid, batch.task[0] + 1)
     losses = jnp.concatenate([predicted, distilled]) + generated
     return jnp.sum(jnp.where(weights > 0, weights * losses, 0)), model_state
 
   def consolidate(
-    old: Old, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> Old:
-    del old, key
-    return Old(params, model_state, view.seen)
+    teacher: Teacher, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> Teacher:
+    del teacher, key
+    return Teacher(params, model_state, view.seen)
 
-  addition = Addition(init, loss, consolidate=consolidate)
-  return gradient_learner(problem._replace(network=whole), addition)
+  plugin = Plugin(init, loss, consolidate=consolidate)
+  return gradient_learner(problem._replace(network=whole), plugin)
 
 
 def _feedback(problem: Problem, hidden: int, latent: int, gate_off: float) -> Feedback:
@@ -156,30 +159,30 @@ def with_feedback(
   return Network(init, energies, features, network.num_classes)
 
 
-def dream(
+def generate_replay(
   whole: Network,
   feedback: Feedback,
-  old: Old,
+  teacher: Teacher,
   key: Array,
   batch: Batch,
   temperature: float,
-) -> Dreams:
+) -> Replay:
   """Returns as many rows as the batch has; of all classes while there is no old one."""
   class_key, noise_key = jax.random.split(key)
-  known = old.classes | ~jnp.any(old.classes)
+  known = teacher.classes | ~jnp.any(teacher.classes)
   size = batch.y.shape[0]
   chances = jnp.where(known, 0.0, -jnp.inf)
   classes = jax.random.categorical(class_key, chances, shape=(size,))
   noise = jax.random.normal(noise_key, (size, feedback.latent))
   made: Any = feedback.apply(
-    _variables(old.params, old.model_state), classes, noise, method="generate"
+    _variables(teacher.params, teacher.model_state), classes, noise, method="generate"
   )
   if batch.x.dtype == jnp.uint8:
     made = jnp.round(255 * jax.nn.sigmoid(made))
   x = made.reshape(batch.x.shape).astype(batch.x.dtype)
-  energies = all_energies(whole, old.params, old.model_state, x)
+  energies = all_energies(whole, teacher.params, teacher.model_state, x)
   scores = among(-energies / temperature, known[None, :])
-  return Dreams(x, energies, jax.nn.softmax(scores))
+  return Replay(x, energies, jax.nn.softmax(scores))
 
 
 def generator_losses(

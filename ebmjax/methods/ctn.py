@@ -35,7 +35,7 @@ import optax
 from jax import Array, lax
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, NonNegative, Positive, Rate
+from ebmjax.config.schema import Count, NonNegative, Positive, Rate, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import GradientState, all_energies
 from ebmjax.methods._memories import Rows, draw, empty_memory, semantic_rows, store
@@ -48,12 +48,14 @@ Loss = Callable[..., Array]
 def ctn(
   problem: Problem,
   *,
-  strength: Annotated[NonNegative, "weight of the distillation of stored rows"] = 1.0,
-  temperature: Annotated[Positive, "softens the stored outputs"] = 2.0,
+  strength: Annotated[
+    NonNegative, Traced(), "weight of the distillation of stored rows"
+  ] = 1.0,
+  temperature: Annotated[Positive, Traced(), "softens the stored outputs"] = 2.0,
   budget: Annotated[Count, "stored images in all"] = 1000,
   repeats: Annotated[Count, "times a step goes over its batch"] = 3,
   inner_steps: Annotated[Count, "descents of the base to one of the context"] = 2,
-  context_rate: Annotated[Rate, "the context's learning rate"] = 0.1,
+  context_rate: Annotated[Rate, Traced(), "the context's learning rate"] = 0.1,
 ) -> Learner:
   """Builds the two-level descent; the problem's objective is not used."""
   network, outputs = problem.network, _outputs(problem.network)

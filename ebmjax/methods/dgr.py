@@ -1,8 +1,8 @@
-r"""Deep generative replay: a generator trained beside the classifier dreams old images.
+r"""Deep generative replay: a generator beside the classifier replays old images.
 
 Shin et al. (2017), in the form of van de Ven and Tolias (2019). The generator is a
-variational autoencoder. From the second task on, a step dreams as many images as its
-batch has, x~ = decoder_old(z) with z ~ N(0, I), and asks the old network for their
+variational autoencoder. From the second task on, a step generates as many images as
+its batch has, x~ = decoder_old(z) with z ~ N(0, I), and asks the old network for their
 labels, y~ = argmin of E_old(x~, y) over the classes it had seen. Then, at task t,
 
     L = 1/t L(x, y) + (1 - 1/t) L(x~, y~)        of the network,
@@ -10,13 +10,13 @@ labels, y~ = argmin of E_old(x~, y) over the classes it had seen. Then, at task 
 
 each mean over its rows, and each with an optimiser of its own. Grey images come as rows
 of pixels from dense layers, colours from convolutions that start as the network's trunk
-where it has the same (CIFAR-100's). The objective is the
-given one, so that energy networks can dream, too: what it draws of a task's classes is
-drawn of all classes seen so far, what it draws of the batch's labels of both halves'.
+where it has the same (CIFAR-100's). The objective is the given one, so that energy
+networks can be trained so, too: negatives of the task are drawn from all classes seen
+so far, those of the batch from both halves' labels.
 At a boundary both are copied. The first task is plain training.
 
-Deviation: dreamt pixels are rounded to whole numbers of 255, as stored images are. Of
-colours the generator's are centred at 1/2 and scaled by 1/4 in every channel.
+Deviation: generated pixels are rounded to whole numbers of 255, as stored images are.
+The generator's colours are centred at 1/2 and scaled by 1/4 in every channel.
 
 State: the network's with its optimiser's, the generator's with its own, a copy of both
 networks, and the classes [C] that the copy had seen.
@@ -43,7 +43,7 @@ from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 _GENERATOR = 2  # a use of the first key apart from the network's
 
 
-class Dreamer(NamedTuple):
+class GenerativeTeacher(NamedTuple):
   """A network and a generator as they were at the last boundary."""
 
   params: PyTree
@@ -58,7 +58,7 @@ class GenerativeState(NamedTuple):
   solver: GradientState
   generator: PyTree  # its variables
   generator_opt_state: optax.OptState
-  old: Dreamer
+  teacher: GenerativeTeacher
 
   @property
   def params(self) -> PyTree:
@@ -82,8 +82,8 @@ def dgr(
     first = solver.init(key)  # the very key: weights may be known by it
     variables = _from_trunk(generator.init(generator_key), first)
     nothing = jnp.zeros(network.num_classes, bool)
-    old = Dreamer(first.params, first.model_state, variables, nothing)
-    return GenerativeState(first, variables, tx.init(variables["params"]), old)
+    teacher = GenerativeTeacher(first.params, first.model_state, variables, nothing)
+    return GenerativeState(first, variables, tx.init(variables["params"]), teacher)
 
   def train_generator(
     state: GenerativeState, key: Array, rows: Batch, weights: Array
@@ -105,21 +105,21 @@ def dgr(
   def step(
     state: GenerativeState, key: Array, batch: Batch
   ) -> tuple[GenerativeState, dict[str, Array]]:
-    dream_key, solver_key, generator_key = jax.random.split(key, 3)
-    drawn = dream(generator, network, state.old, dream_key, batch)
+    replay_key, solver_key, generator_key = jax.random.split(key, 3)
+    drawn = generate_replay(generator, network, state.teacher, replay_key, batch)
     rows = joint(batch, drawn)
     weights = row_weights("by_task", drawn.valid, batch.task[0] + 1)
     new, metrics = solver.step(state.solver._replace(own=weights), solver_key, rows)
     trained = train_generator(state, generator_key, rows, weights)
-    return GenerativeState(new._replace(own=()), *trained, state.old), metrics
+    return GenerativeState(new._replace(own=()), *trained, state.teacher), metrics
 
   def consolidate(
     state: GenerativeState, key: Array, view: TaskView
   ) -> GenerativeState:
     del key
     params, model_state = state.solver.params, state.solver.model_state
-    old = Dreamer(params, model_state, state.generator, view.seen)
-    return state._replace(old=old)
+    teacher = GenerativeTeacher(params, model_state, state.generator, view.seen)
+    return state._replace(teacher=teacher)
 
   def energies(state: GenerativeState, x: Array) -> Array:
     return solver.energies(state.solver, x)
@@ -141,18 +141,22 @@ def _shapes(tree: PyTree) -> PyTree:
   return jax.tree.map(jnp.shape, tree)
 
 
-def dream(
-  generator: Generator, network: Network, old: Dreamer, key: Array, batch: Batch
+def generate_replay(
+  generator: Generator,
+  network: Network,
+  teacher: GenerativeTeacher,
+  key: Array,
+  batch: Batch,
 ) -> Drawn:
   """Returns as many rows as the batch has, labelled by the old network.
 
   None of them is valid while there is no old network.
   """
   z = jax.random.normal(key, (batch.y.shape[0], generator.latent))
-  x = generator.decode(old.generator, z)
-  answers = all_energies(network, old.params, old.model_state, x)
-  y = predict(answers, old.classes)
-  valid = jnp.full(y.shape, jnp.any(old.classes))
+  x = generator.decode(teacher.generator, z)
+  answers = all_energies(network, teacher.params, teacher.model_state, x)
+  y = predict(answers, teacher.classes)
+  valid = jnp.full(y.shape, jnp.any(teacher.classes))
   return Drawn(x, y.astype(batch.y.dtype), valid)
 
 

@@ -35,7 +35,7 @@ from jax import Array, lax
 
 from ebmjax.config.schema import Count, Number
 from ebmjax.methods import buffers, studies
-from ebmjax.methods._gradient import Addition, Move, RowLosses, gradient_learner
+from ebmjax.methods._gradient import Plugin, RowLosses, StepRecord, gradient_learner
 from ebmjax.methods._replay import ReplayWeights, joint, row_weights
 from ebmjax.methods._rules import budget_rules
 from ebmjax.methods.buffers import Buffer, Quota, Reservoir
@@ -59,9 +59,9 @@ def er(
 ) -> Learner:
   """Builds experience replay, with boundaries or, by a reservoir, without."""
   free = consolidate_every > 0
-  addition = _addition(problem, budget, replay_weights, no_boundaries=free)
+  plugin = _plugin(problem, budget, replay_weights, no_boundaries=free)
   if free:
-    return gradient_learner(problem, addition._replace(track=_offer_batch))
+    return gradient_learner(problem, plugin._replace(track=_offer_batch))
 
   def consolidate(
     own: Buffer, params: PyTree, model_state: PyTree, key: Array, view: TaskView
@@ -69,12 +69,12 @@ def er(
     del params, model_state
     return buffers.add_task(own, key, view, quota, problem.augment)
 
-  return gradient_learner(problem, addition._replace(consolidate=consolidate))
+  return gradient_learner(problem, plugin._replace(consolidate=consolidate))
 
 
-def _addition(
+def _plugin(
   problem: Problem, budget: int, replay_weights: str, *, no_boundaries: bool
-) -> Addition:
+) -> Plugin:
   def init(params: PyTree, model_state: PyTree) -> Buffer | Reservoir:
     del params, model_state
     if no_boundaries:
@@ -105,11 +105,13 @@ def _addition(
     # rows than plain training's.
     return lax.cond(own.taken > 0, with_replay, plain)
 
-  return Addition(init, loss)
+  return Plugin(init, loss)
 
 
-def _offer_batch(own: Reservoir, move: Move, key: Array, batch: Batch) -> Reservoir:
-  del move
+def _offer_batch(
+  own: Reservoir, record: StepRecord, key: Array, batch: Batch
+) -> Reservoir:
+  del record
   return buffers.offer(own, key, batch.x, batch.y)
 
 

@@ -22,19 +22,19 @@ more than that for any number of tasks (`_quadratic.merge`). Periodic: a third t
 so far.
 """
 
+from functools import partial
 from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 
 from ebmjax.config.schema import Fraction, NonNegative, Number, Traced
-from ebmjax.methods import _quadratic, studies
-from ebmjax.methods._gradient import Addition, Move, gradient_learner
-from ebmjax.methods._quadratic import Anchored, Held
-from ebmjax.methods.importance import Fisher, fisher_sum, over_task, scaled
+from ebmjax.methods import studies
+from ebmjax.methods._gradient import Plugin, gradient_learner
+from ebmjax.methods._quadratic import Penalty, Update, merge, penalty_plugin
+from ebmjax.methods.importance import Fisher, fisher_sum, scaled
 from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.types import Learner, Problem, PyTree
 
 Strength = Annotated[NonNegative, Traced(), "weight of the quadratic penalty"]
 Recipe = Annotated[Fisher, "whose label's likelihood the Fisher information is of"]
@@ -49,9 +49,10 @@ def ewc(
   fisher_samples: Samples = 0,
 ) -> Learner:
   """Builds EWC with a term for every finished task."""
-  return gradient_learner(
-    problem, _addition(problem, strength / 2, None, fisher, fisher_samples, 0)
+  plugin = _fisher_penalty(
+    problem, merge, strength / 2, fisher=fisher, samples=fisher_samples
   )
+  return gradient_learner(problem, plugin)
 
 
 def online_ewc(
@@ -64,69 +65,40 @@ def online_ewc(
   fisher_samples: Samples = 0,
 ) -> Learner:
   """Builds Online EWC, at boundaries or every `consolidate_every` steps."""
-  factor, every = strength / 2 * decay, consolidate_every
-  return gradient_learner(
-    problem, _addition(problem, factor, decay, fisher, fisher_samples, every)
+
+  def fade(penalty: Penalty, fisher: PyTree, params: PyTree) -> Penalty:
+    faded = scaled(penalty.importance, decay)
+    return Penalty(jax.tree.map(jnp.add, fisher, faded), params)
+
+  plugin = _fisher_penalty(
+    problem,
+    fade,
+    strength / 2 * decay,
+    fisher=fisher,
+    samples=fisher_samples,
+    every=consolidate_every,
   )
+  return gradient_learner(problem, plugin)
 
 
-def _addition(
+def _fisher_penalty(
   problem: Problem,
+  update: Update,
   factor: float,
-  decay: float | None,
-  recipe: str,
+  *,
+  fisher: str,
   samples: int,
-  every: int,
-) -> Addition:
-  """Builds the penalty; `decay` is None for EWC, which keeps every task's term."""
-  loss = _quadratic.loss(factor)
-
-  def init(params: PyTree, model_state: PyTree) -> Held:
-    del model_state
-    return _quadratic.begin(params, every)
-
-  def add(held: Anchored, fisher: PyTree, params: PyTree) -> Anchored:
-    if decay is None:
-      return _quadratic.merge(held, fisher, params)
-    faded = scaled(held.importance, decay)
-    return Anchored(jax.tree.map(jnp.add, fisher, faded), params)
-
-  def consolidate(
-    own: Held, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> Held:
-    def part(x: Array, y: Array, valid: Array) -> PyTree:
-      return fisher_sum(
-        problem.network, params, model_state, x, y, valid, view.seen, recipe
-      )
-
-    total, images, blocks = over_task(part, view, key, samples)
-    terms = blocks if recipe == "batch" else images
-    return own._replace(held=add(own.held, scaled(total, 1 / terms), params))
-
-  def track(own: Held, move: Move, key: Array, batch: Batch) -> Held:
-    del key
-    everyone = jnp.ones_like(batch.y, bool)
-    found = fisher_sum(
-      problem.network,
-      move.after,
-      move.model_state,
-      batch.x,
-      batch.y,
-      everyone,
-      batch.seen,
-      recipe,
-    )
-    terms = 1 if recipe == "batch" else batch.y.shape[0]
-
-    def close(held: Anchored, fisher: PyTree) -> Anchored:
-      return add(held, fisher, move.after)
-
-    share = scaled(found, 1 / (terms * every))
-    return _quadratic.gather(own, share, batch.step, every, close)
-
-  if every:
-    return Addition(init, loss, track)
-  return Addition(init, loss, consolidate=consolidate)
+  every: int = 0,
+) -> Plugin:
+  """Builds the penalty whose importance is the Fisher information by a recipe."""
+  return penalty_plugin(
+    partial(fisher_sum, problem.network, recipe=fisher),
+    update,
+    factor=factor,
+    per_row=fisher != "batch",
+    every=every,
+    samples=samples,
+  )
 
 
 _PAPER_FISHER = "the released code's Fisher information; strength from held-out images"

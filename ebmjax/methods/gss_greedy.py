@@ -44,7 +44,7 @@ ROWS_AT_ONCE = 10  # whose gradients are in memory together
 
 
 class ScoredStore(NamedTuple):
-  """Rows with their likeness to the others when they came; the first are taken."""
+  """Stored rows, each with its score when it came; the first `taken` slots are used."""
 
   x: Array  # [K, ...]
   y: Array  # [K] int32
@@ -89,8 +89,8 @@ def gss_greedy(
     keys = jax.random.split(repeat_key, (repeats, 2))
     # The store stays outside the loop: it would be copied every time.
     state, losses = lax.scan(repeat, state._replace(own=()), (keys, old))
-    likeness_key, replace_key = jax.random.split(select_key)
-    found = likeness(problem, state, store, likeness_key, batch, directions)
+    cosine_key, replace_key = jax.random.split(select_key)
+    found = max_gradient_cosine(problem, state, store, cosine_key, batch, directions)
     store = offer(store, replace_key, batch, *found)
     return state._replace(own=store), {"loss": losses[0]}
 
@@ -103,7 +103,7 @@ def empty_store(row: jax.ShapeDtypeStruct, budget: int) -> ScoredStore:
   return ScoredStore(x, jnp.zeros(budget, jnp.int32), jnp.zeros(budget), jnp.int32(0))
 
 
-def likeness(
+def max_gradient_cosine(
   problem: Problem,
   state: GradientState,
   store: ScoredStore,
@@ -111,7 +111,10 @@ def likeness(
   batch: Batch,
   directions: int,
 ) -> tuple[Array, Array]:
-  """Returns s_i [B] of the rows and s [] of the whole batch; -1 to an empty store."""
+  """Returns scores [B] of the rows and [] of the whole batch; -1 to an empty store.
+
+  A score is the greatest cosine between its gradient and those of stored sets.
+  """
   size = batch.y.shape[0]
   draw_key, old_key, whole_key, row_key = jax.random.split(key, 4)
   old = _sets(draw_key, store, directions, size)
@@ -156,7 +159,7 @@ def cosines(mine: PyTree, others: PyTree) -> Array:
 def offer(
   store: ScoredStore, key: Array, batch: Batch, scores: Array, whole: Array
 ) -> ScoredStore:
-  """Returns the store after a batch with the likeness `scores` [B] and `whole` []."""
+  """Returns the store after a batch: scores [B] of its rows, `whole` [] of it."""
   budget, size = store.y.shape[0], batch.y.shape[0]
   rows, free = jnp.arange(size), budget - store.taken
   scores = jnp.where(store.taken == 0, FIRST_SCORE, scores)

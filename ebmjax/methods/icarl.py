@@ -41,11 +41,11 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from ebmjax.config.schema import Count, Positive
+from ebmjax.config.schema import Count, Positive, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
-  Addition,
   GradientState,
+  Plugin,
   RowLosses,
   all_energies,
   gradient_learner,
@@ -57,7 +57,7 @@ from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _BLOCK = 128  # images at a time
-_CHANGE = 2  # another use of a step's key than the draws of `of_union`
+_CHANGE = 2  # another use of a step's key than the draws of `mix_in_exemplars`
 # Squared distances of vectors of length 1 are at most 4. No larger than needed: reports
 # scale the energies of an image by the largest of them.
 FARTHEST = 8.0
@@ -84,7 +84,7 @@ class _Ready(NamedTuple):
 def icarl(
   problem: Problem,
   *,
-  temperature: Annotated[Positive, "softens the old network's outputs"] = 2.0,
+  temperature: Annotated[Positive, Traced(), "softens the old network's outputs"] = 2.0,
   budget: Annotated[Count, "stored images in all"] = 1000,
 ) -> Learner:
   """Returns iCaRL, for a classifier; the problem's objective is not used."""
@@ -112,7 +112,7 @@ def icarl(
     batch: Batch,
   ) -> tuple[Array, PyTree]:
     del row_losses
-    x, y = of_union(own, key, batch, problem.augment)
+    x, y = mix_in_exemplars(own, key, batch, problem.augment)
     old = -all_energies(network, own.old_params, own.old_model_state, x)
     goal = targets(y, old, own.known, temperature)
     labels = jnp.arange(network.num_classes)
@@ -137,7 +137,7 @@ def icarl(
     ready = prepare(state) if isinstance(state, GradientState) else state
     return _energies(network, ready, x)
 
-  learner = gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+  learner = gradient_learner(problem, Plugin(init, loss, consolidate=consolidate))
   return learner._replace(energies=energies, prepare=prepare)
 
 
@@ -153,7 +153,7 @@ def binary_loss(logits: Array, goal: Array, seen: Array) -> Array:
   return jnp.mean(jnp.sum(jnp.where(seen[None, :], terms, 0.0), axis=1))
 
 
-def of_union(
+def mix_in_exemplars(
   own: _Own, key: Array, batch: Batch, augment: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
   """Returns x [B, ...] and y [B] of the task's images united with the exemplars.

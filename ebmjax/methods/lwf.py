@@ -30,9 +30,9 @@ from jax import Array, lax
 from ebmjax.config.schema import Positive, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
-  Addition,
-  Move,
+  Plugin,
   RowLosses,
+  StepRecord,
   all_energies,
   gradient_learner,
   is_due,
@@ -42,12 +42,12 @@ from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 
-class Old(NamedTuple):
-  """A network as it was when it was last kept."""
+class Teacher(NamedTuple):
+  """A copy of the network from an earlier time, whose outputs are distilled."""
 
   params: PyTree
   model_state: PyTree
-  classes: Array  # [C] bool, seen when it was kept; none before the first time
+  classes: Array  # [C] bool, seen when it was copied; none before the first time
 
 
 def lwf(
@@ -64,30 +64,30 @@ def lwf(
   distilled = partial(_distilled, temperature, distillation == "mean")
   loss = partial(_loss, problem, distilled, bool(every))
 
-  def init(params: PyTree, model_state: PyTree) -> Old:
-    return Old(params, model_state, jnp.zeros(network.num_classes, bool))
+  def init(params: PyTree, model_state: PyTree) -> Teacher:
+    return Teacher(params, model_state, jnp.zeros(network.num_classes, bool))
 
-  def track(old: Old, move: Move, key: Array, batch: Batch) -> Old:
+  def track(teacher: Teacher, record: StepRecord, key: Array, batch: Batch) -> Teacher:
     del key
-    new = Old(move.after, move.model_state, old.classes | batch.seen)
-    return lax.cond(is_due(batch.step, every), lambda: new, lambda: old)
+    new = Teacher(record.after, record.model_state, teacher.classes | batch.seen)
+    return lax.cond(is_due(batch.step, every), lambda: new, lambda: teacher)
 
   def consolidate(
-    old: Old, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> Old:
-    del old, key
-    return Old(params, model_state, view.seen)
+    teacher: Teacher, params: PyTree, model_state: PyTree, key: Array, view: TaskView
+  ) -> Teacher:
+    del teacher, key
+    return Teacher(params, model_state, view.seen)
 
   if every:
-    return gradient_learner(problem, Addition(init, loss, track))
-  return gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+    return gradient_learner(problem, Plugin(init, loss, track))
+  return gradient_learner(problem, Plugin(init, loss, consolidate=consolidate))
 
 
 def _loss(
   problem: Problem,
   distilled: Callable[..., Array],
   periodic: bool,
-  old: Old,
+  teacher: Teacher,
   row_losses: RowLosses,
   params: PyTree,
   model_state: PyTree,
@@ -106,10 +106,10 @@ def _loss(
     return jnp.take_along_axis(energies, labels, axis=1), model_state
 
   losses, model_state = problem.objective(candidates, key, batch)
-  answers = all_energies(network, old.params, old.model_state, batch.x)
-  kept = distilled(energies, answers, old.classes, batch.seen)
+  answers = all_energies(network, teacher.params, teacher.model_state, batch.x)
+  kept = distilled(energies, answers, teacher.classes, batch.seen)
   task_weight = 0.5 if periodic else 1 / jnp.maximum(batch.task[0] + 1, 1)
-  weight = jnp.where(jnp.any(old.classes), task_weight, 1.0)
+  weight = jnp.where(jnp.any(teacher.classes), task_weight, 1.0)
   return weight * jnp.mean(losses) + (1 - weight) * kept, model_state
 
 

@@ -24,6 +24,7 @@ State: the optimiser's, and Omega and theta*, each as params. Periodic: a third 
 the importance so far.
 """
 
+from functools import partial
 from typing import Annotated, Literal
 
 import jax
@@ -31,12 +32,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from ebmjax.config.schema import NonNegative, Traced
-from ebmjax.methods import _quadratic, studies
-from ebmjax.methods._gradient import Addition, Move, all_energies, gradient_learner
-from ebmjax.methods._quadratic import Anchored, Held
-from ebmjax.methods.importance import over_task, scaled, sum_over_rows
+from ebmjax.methods import studies
+from ebmjax.methods._gradient import all_energies, gradient_learner
+from ebmjax.methods._quadratic import Penalty, penalty_plugin
+from ebmjax.methods.importance import sum_over_rows
 from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
-from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
+from ebmjax.types import Learner, Network, Problem, PyTree
 
 
 def mas(
@@ -48,52 +49,19 @@ def mas(
     Literal["batch", "per_row"], "of the mean output of a batch, or of each row's"
   ] = "batch",
 ) -> Learner:
-  """Returns MAS, at boundaries or every `consolidate_every` steps."""
-  every, per_row = consolidate_every, importance == "per_row"
-  loss = _quadratic.loss(strength)
+  """Builds MAS, at boundaries or every `consolidate_every` steps."""
 
-  def init(params: PyTree, model_state: PyTree) -> Held:
-    del model_state
-    return _quadratic.begin(params, every)
+  def add(penalty: Penalty, omega: PyTree, params: PyTree) -> Penalty:
+    return Penalty(jax.tree.map(jnp.add, penalty.importance, omega), params)
 
-  def add(held: Anchored, omega: PyTree, params: PyTree) -> Anchored:
-    return Anchored(jax.tree.map(jnp.add, held.importance, omega), params)
-
-  def consolidate(
-    own: Held, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> Held:
-    def part(x: Array, y: Array, valid: Array) -> PyTree:
-      del y
-      return importance_sum(
-        problem.network, params, model_state, x, valid, view.seen, importance
-      )
-
-    total, images, blocks = over_task(part, view, key)
-    omega = scaled(total, 1 / (images if per_row else blocks))
-    return own._replace(held=add(own.held, omega, params))
-
-  def track(own: Held, move: Move, key: Array, batch: Batch) -> Held:
-    del key
-    found = importance_sum(
-      problem.network,
-      move.after,
-      move.model_state,
-      batch.x,
-      jnp.ones_like(batch.y, bool),
-      batch.seen,
-      importance,
-    )
-    terms = batch.y.shape[0] if per_row else 1
-
-    def close(held: Anchored, omega: PyTree) -> Anchored:
-      return add(held, omega, move.after)
-
-    share = scaled(found, 1 / (terms * every))
-    return _quadratic.gather(own, share, batch.step, every, close)
-
-  if every:
-    return gradient_learner(problem, Addition(init, loss, track))
-  return gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+  plugin = penalty_plugin(
+    partial(importance_sum, problem.network, kind=importance),
+    add,
+    factor=strength,
+    per_row=importance == "per_row",
+    every=consolidate_every,
+  )
+  return gradient_learner(problem, plugin)
 
 
 def importance_sum(
@@ -101,6 +69,7 @@ def importance_sum(
   params: PyTree,
   model_state: PyTree,
   x: Array,
+  y: Array,
   valid: Array,
   seen: Array,
   kind: str,
@@ -109,6 +78,7 @@ def importance_sum(
 
   Or one term for all of them together (batch). Outputs: those of the classes `seen`.
   """
+  del y
 
   def norms(params: PyTree, rows: PyTree) -> Array:
     """Returns [B], the sum of the squared outputs, 0 where a row does not count."""

@@ -1,13 +1,13 @@
 r"""Parameter generation and model adaptation: every row gets some weights of its own.
 
 Hu et al. (2019). An autoencoder turns a row into a code z = f(x), near N(0, I), and
-codes into rows, G(z). A generator T turns a code into weights of the last `adapted` of
-the network's features h(x), so that
+codes into rows, G(z). A generator T turns a code into the weights of the last
+`num_generated_units` of the network's features h(x), so that
 
     E(x, y) = E_network(x, y) - sum_u h_u(x) T(f(x))_uy
 
 No row is stored and no old label is asked for. From the second task on, a step draws
-`dreams` codes z ~ N(0, I), and what the copies of the last boundary make of them,
+`replay_batch` codes z ~ N(0, I), and what the copies of the last boundary make of them,
 x~ = G_old(z), is to mean the same as then. In this order, with n tasks in all,
 
     f, G, `repeats` times:  a/20 |x - G(f(x))|^2 + mismatch of f(x) and N(0, I)
@@ -16,13 +16,14 @@ x~ = G_old(z), is to mean the same as then. In this order, with n tasks in all,
                 |h(x~) - h_old(x~)|^2 + |E(x~, .) - E_old(x~, .)|^2)
 
 each a mean over its rows. a is 1/10 in the first task, which has no more than the two
-terms before the dreams, and n/2 from then on. E takes the code f_old(x~), E_old the z
+terms before those of x~, and n/2 from then on. E takes the code f_old(x~), E_old the z
 that the row was made of. Gradients are clipped to a length of 3.
 
-Deviation: dreamt pixels are rounded to whole numbers of 255, as stored images are, when
-the network sees them. The network is the given one: the adapted features keep shared
-weights beside the generated ones, of the hidden layers only the last is held to its old
-outputs, and there is no dropout. The codes are not fitted to N(0, I) before training.
+Deviation: generated pixels are rounded to whole numbers of 255, as stored images are,
+when the network sees them. The network is the given one: the adapted features keep
+shared weights beside the generated ones, of the hidden layers only the last is held to
+its old outputs, and there is no dropout. The codes are not fitted to N(0, I) before
+training.
 
 State: the network's and T's parameters with their optimiser's state, the autoencoder in
 the model state with an optimiser's of its own, a copy of all of them, and the classes
@@ -41,13 +42,13 @@ from ebmjax import networks
 from ebmjax.config.schema import Count, NonNegative
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
-  Addition,
   GradientState,
+  Plugin,
   RowLosses,
   gradient_learner,
 )
 from ebmjax.methods._rules import image_rules, plain_feature_rules
-from ebmjax.methods.lwf import Old
+from ebmjax.methods.lwf import Teacher
 from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_network, as_rows
 from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
@@ -63,11 +64,11 @@ class Memory(NamedTuple):
   """What is kept between steps beside the network in training."""
 
   opt_state: optax.OptState  # the autoencoder's
-  old: Old
+  teacher: Teacher
 
 
-class Dreams(NamedTuple):
-  """Rows made of drawn codes, and what all of it meant at the last boundary."""
+class Replay(NamedTuple):
+  """Generated rows, their codes, and the outputs for them at the last boundary."""
 
   z: Array  # [D, Z]
   rows: Array  # [D, P] in [0, 1]
@@ -75,7 +76,7 @@ class Dreams(NamedTuple):
   x: Array  # [D, ...] as batches hold it
   features: Array  # [D, F]
   energies: Array  # [D, C]
-  weight: Array  # []: 1, or 0 while there is nothing old
+  weight: Array  # []: 1; 0 during the first task
 
 
 def pgma(
@@ -102,33 +103,37 @@ def pgma(
   rebuild = partial(autoencoder_loss, autoencoder, num_tasks=problem.num_tasks)
   whole = problem._replace(network=as_network(adapted, problem.row), tx=tx)
   loss = partial(_loss, adapted, strength * problem.num_tasks)
-  solver = gradient_learner(whole, Addition(loss=loss))
+  solver = gradient_learner(whole, Plugin(loss=loss))
 
   def init(key: Array) -> GradientState:
     state = solver.init(key)
-    old = Old(state.params, state.model_state, jnp.zeros(classes, bool))
-    return state._replace(own=Memory(tx.init(state.model_state["autoencoder"]), old))
+    teacher = Teacher(state.params, state.model_state, jnp.zeros(classes, bool))
+    return state._replace(
+      own=Memory(tx.init(state.model_state["autoencoder"]), teacher)
+    )
 
   def step(
     state: GradientState, key: Array, batch: Batch
   ) -> tuple[GradientState, dict[str, Array]]:
-    dream_key, autoencoder_key, solver_key = jax.random.split(key, 3)
+    replay_key, autoencoder_key, solver_key = jax.random.split(key, 3)
     memory: Memory = state.own
-    dreams = dream(adapted, memory.old, dream_key, replay_batch, problem.row)
-    error = partial(rebuild, rows=as_rows(batch.x), dreams=dreams)
+    replay = generate_replay(
+      adapted, memory.teacher, replay_key, replay_batch, problem.row
+    )
+    error = partial(rebuild, rows=as_rows(batch.x), replay=replay)
     trained = state.model_state["autoencoder"], memory.opt_state
     keys = jax.random.split(autoencoder_key, repeats)
     params, opt_state = _descend(tx, error, trained, keys)
     model_state = state.model_state | {"autoencoder": params}
     state, metrics = solver.step(
-      state._replace(model_state=model_state, own=dreams), solver_key, batch
+      state._replace(model_state=model_state, own=replay), solver_key, batch
     )
-    return state._replace(own=Memory(opt_state, memory.old)), metrics
+    return state._replace(own=Memory(opt_state, memory.teacher)), metrics
 
   def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
     del key
-    old = Old(state.params, state.model_state, view.seen)
-    return state._replace(own=state.own._replace(old=old))
+    teacher = Teacher(state.params, state.model_state, view.seen)
+    return state._replace(own=state.own._replace(teacher=teacher))
 
   return Learner(init, step, consolidate, solver.energies)
 
@@ -136,39 +141,39 @@ def pgma(
 def _loss(
   adapted: Adapted,
   strength: float,
-  dreams: Dreams,
+  replay: Replay,
   row_losses: RowLosses,
   params: PyTree,
   model_state: PyTree,
   key: Array,
   batch: Batch,
 ) -> tuple[Array, PyTree]:
-  """Returns the task's loss and what the dreams have lost of their old meaning."""
+  """Returns the task's loss and how far the outputs for replayed rows have moved."""
   losses, moved = row_losses(params, model_state, key, batch)
-  features = adapted.features(params, model_state, dreams.x)
-  energies = adapted.all_energies(params, model_state, dreams.x, dreams.codes)
-  changes = jnp.sum((features - dreams.features) ** 2, axis=1)
-  changes += jnp.sum((energies - dreams.energies) ** 2, axis=1)
-  return jnp.mean(losses) + strength * dreams.weight * jnp.mean(changes), moved
+  features = adapted.features(params, model_state, replay.x)
+  energies = adapted.all_energies(params, model_state, replay.x, replay.codes)
+  changes = jnp.sum((features - replay.features) ** 2, axis=1)
+  changes += jnp.sum((energies - replay.energies) ** 2, axis=1)
+  return jnp.mean(losses) + strength * replay.weight * jnp.mean(changes), moved
 
 
-def dream(
-  adapted: Adapted, old: Old, key: Array, number: int, row: jax.ShapeDtypeStruct
-) -> Dreams:
-  """Returns `number` rows that the old autoencoder makes up."""
+def generate_replay(
+  adapted: Adapted, teacher: Teacher, key: Array, number: int, row: jax.ShapeDtypeStruct
+) -> Replay:
+  """Returns `number` rows generated by the copied autoencoder."""
   z = jax.random.normal(key, (number, adapted.autoencoder.latent))
   rows: Any = adapted.autoencoder.apply(
-    old.model_state["autoencoder"], z, method="decode"
+    teacher.model_state["autoencoder"], z, method="decode"
   )
   x = jnp.round(255 * rows).reshape(number, *row.shape).astype(row.dtype)
-  return Dreams(
+  return Replay(
     z=z,
     rows=rows,
-    codes=adapted.encode(old.model_state, rows),
+    codes=adapted.encode(teacher.model_state, rows),
     x=x,
-    features=adapted.features(old.params, old.model_state, x),
-    energies=adapted.all_energies(old.params, old.model_state, x, z),
-    weight=jnp.any(old.classes).astype(jnp.float32),
+    features=adapted.features(teacher.params, teacher.model_state, x),
+    energies=adapted.all_energies(teacher.params, teacher.model_state, x, z),
+    weight=jnp.any(teacher.classes).astype(jnp.float32),
   )
 
 
@@ -178,11 +183,11 @@ def autoencoder_loss(
   key: Array,
   *,
   rows: Array,
-  dreams: Dreams,
+  replay: Replay,
   num_tasks: int,
 ) -> Array:
-  """Returns [] of rows [B, P] and of dreams, which count while something is old."""
-  noise_key, draw_key, dream_key = jax.random.split(key, 3)
+  """Returns [] of rows [B, P] and of replay, which counts from the second task on."""
+  noise_key, draw_key, replay_key = jax.random.split(key, 3)
 
   def encode(key: Array, x: Array) -> Array:
     noise = INPUT_NOISE * jax.random.truncated_normal(key, -2, 2, x.shape)
@@ -196,12 +201,12 @@ def autoencoder_loss(
   codes = encode(noise_key, rows)
   error = jnp.mean(jnp.sum((rows - decode(codes)) ** 2, axis=1)) / 20
   fit = mismatch(codes, jax.random.normal(draw_key, codes.shape))
-  dreamt = encode(dream_key, dreams.rows)
-  returned = _mean_length(dreamt - dreams.z)
-  returned += _mean_length(decode(dreams.z) - dreams.rows)
-  kept = _mean_length(dreamt - dreams.codes)
-  share = jnp.where(dreams.weight > 0, num_tasks / 2, 0.1)
-  return share * error + fit + dreams.weight * (0.01 * returned + kept)
+  encoded = encode(replay_key, replay.rows)
+  returned = _mean_length(encoded - replay.z)
+  returned += _mean_length(decode(replay.z) - replay.rows)
+  kept = _mean_length(encoded - replay.codes)
+  share = jnp.where(replay.weight > 0, num_tasks / 2, 0.1)
+  return share * error + fit + replay.weight * (0.01 * returned + kept)
 
 
 def _mean_length(rows: Array) -> Array:

@@ -25,14 +25,14 @@ from jax import Array, lax
 
 from ebmjax.config.schema import NonNegative, Positive, Traced
 from ebmjax.methods import _quadratic, studies
-from ebmjax.methods._gradient import Addition, Move, gradient_learner, is_due
-from ebmjax.methods._quadratic import Anchored
+from ebmjax.methods._gradient import Plugin, StepRecord, gradient_learner, is_due
+from ebmjax.methods._quadratic import Penalty
 from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 
 class _Own(NamedTuple):
-  held: Anchored  # Omega and theta'
+  penalty: Penalty  # Omega and theta'
   path: PyTree  # W
 
 
@@ -48,50 +48,52 @@ def si(
     Literal["total", "task"], "gradient of the whole loss, or of the task's alone"
   ] = "total",
 ) -> Learner:
-  """Returns SI, at boundaries or every `consolidate_every` steps."""
-  every, loss = consolidate_every, _quadratic.loss(strength)
+  """Builds SI, at boundaries or every `consolidate_every` steps."""
+  every, loss = consolidate_every, _quadratic.penalised_loss(strength)
 
   def init(params: PyTree, model_state: PyTree) -> _Own:
     del model_state
-    return _Own(_quadratic.start(params), jax.tree.map(jnp.zeros_like, params))
+    return _Own(_quadratic.no_penalty(params), jax.tree.map(jnp.zeros_like, params))
 
-  def close(own: _Own, params: PyTree) -> _Own:
+  def finalize(own: _Own, params: PyTree) -> _Own:
     def grow(omega: Array, anchor: Array, path: Array, p: Array) -> Array:
       return omega + path / (jnp.square(p - anchor) + damping)
 
     importance = jax.tree.map(
-      grow, own.held.importance, own.held.anchor, own.path, params
+      grow, own.penalty.importance, own.penalty.anchor, own.path, params
     )
     empty = jax.tree.map(jnp.zeros_like, own.path)
-    return _Own(Anchored(importance, params), empty)
+    return _Own(Penalty(importance, params), empty)
 
-  def track(own: _Own, move: Move, key: Array, batch: Batch) -> _Own:
+  def track(own: _Own, record: StepRecord, key: Array, batch: Batch) -> _Own:
     del key
-    gradient = move.gradient
+    gradient = record.gradient
     if path_gradient == "task":
-      held = jax.grad(lambda p: strength * _quadratic.pull(own.held, p))
-      gradient = jax.tree.map(jnp.subtract, gradient, held(move.before))
+      of_penalty = jax.grad(
+        lambda p: strength * _quadratic.quadratic_penalty(own.penalty, p)
+      )
+      gradient = jax.tree.map(jnp.subtract, gradient, of_penalty(record.before))
     path = jax.tree.map(
       lambda w, g, new, old: w - g * (new - old),
       own.path,
       gradient,
-      move.after,
-      move.before,
+      record.after,
+      record.before,
     )
     own = own._replace(path=path)
     if not every:
       return own
     due = is_due(batch.step, every)
-    return lax.cond(due, lambda: close(own, move.after), lambda: own)
+    return lax.cond(due, lambda: finalize(own, record.after), lambda: own)
 
   def consolidate(
     own: _Own, params: PyTree, model_state: PyTree, key: Array, view: TaskView
   ) -> _Own:
     del model_state, key, view
-    return close(own, params)
+    return finalize(own, params)
 
   return gradient_learner(
-    problem, Addition(init, loss, track, None if every else consolidate)
+    problem, Plugin(init, loss, track, None if every else consolidate)
   )
 
 

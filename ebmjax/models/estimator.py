@@ -118,16 +118,18 @@ class EnergyClassifier:
     if not self._is_fitted():
       self._begin(x, y, announced)
     stored = self._form.accept(x)
-    found = [label for label in np.unique(y).tolist() if label not in self._number]
+    labels, places = np.unique(y, return_inverse=True)
+    found = [label for label in labels.tolist() if label not in self._number]
     _require_kind(y, self._number)
-    ends = self.boundaries == "auto" and len(found) == len(np.unique(y))
+    ends = self.boundaries == "auto" and len(found) == len(labels)
     self._make_room(len(found), ends and self._learner.begun)
     self._model = None
     if ends:
       self._learner.end_task()
     self._number |= {label: len(self._number) + i for i, label in enumerate(found)}
-    numbers = np.array([self._number[label] for label in y.tolist()], np.int32)
-    self._learner.learn(self._form.shown(self._learner.config, stored), numbers)
+    numbers = np.array([self._number[label] for label in labels.tolist()], np.int32)
+    shown = self._form.shown(self._learner.config, stored)
+    self._learner.learn(shown, numbers[places])
     if remember:
       self._reservoir.add(stored)
 

@@ -31,12 +31,11 @@ class OnlineLearner:
     self, config: ConfigDict, form: InputForm, *, classes: int, tasks: int
   ) -> None:
     self.config, self._form = config, form
-    self._key = jnp.stack([jax.random.key(config.seed)])
     self.classes = np.zeros((tasks, classes), bool)  # [T, C] seen, by task
     self.task = self.step = 0
     self._unchecked: Any = ()
     self._compile()
-    self.states: PyTree = self._programs.init(self._key)
+    self.states: PyTree = self._programs.init(self._programs.tables.key)
     # Rows of this task, for methods that look back at it when it ends.
     self.kept: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -135,7 +134,7 @@ class OnlineLearner:
     more = [(0, tasks - seen.shape[0]), (0, classes - seen.shape[1])]
     self.classes = np.pad(seen, more)
     self._compile()
-    fresh = self._programs.init(self._key)
+    fresh = self._programs.init(self._programs.tables.key)
     try:
       first_old, first_fresh = jax.tree.map(lambda leaf: leaf[0], (old, fresh))
       grown = grow(first_old, first_fresh)
@@ -157,11 +156,8 @@ class OnlineLearner:
     return self.compiled.energies(self.compiled.prepare(self.states), x)
 
   def _tables(self) -> scan.SeedTables:
-    tasks, classes = self.classes.shape
-    labels = np.tile(np.arange(classes, dtype=np.int32), (1, tasks, 1))
-    none = np.zeros((1, tasks, 0), np.int32)
-    arrays: Any = (self._key, labels, none, self.classes[None], none, none)
-    return scan.SeedTables(*arrays)
+    classes: Any = self.classes[None]
+    return self._programs.tables._replace(classes=classes)
 
 
 class _Programs(NamedTuple):
@@ -169,6 +165,7 @@ class _Programs(NamedTuple):
 
   problem: Problem
   learner: Learner
+  tables: scan.SeedTables  # on the device; no class is seen yet
   compiled: Compiled
   init: Callable[..., PyTree]
   train: Callable[..., tuple[PyTree, dict[str, jax.Array]]]
@@ -183,13 +180,18 @@ def _programs(
   """Builds the learner for [T, C] tasks and classes, any of which may come any time."""
   blank = form.shown(config, np.zeros((1, *form.shape), form.dtype))
   row = jax.ShapeDtypeStruct(blank.shape[1:], blank.dtype)
-  keys = jax.vmap(scan.init_key)(jax.random.key(config.seed)[None])
+  key = jax.random.key(config.seed)[None]
+  keys = jax.vmap(scan.init_key)(key)
   problem = make_problem(config, row, np.ones(shape, bool), keys, form.prepare)
   learner = make_learner(config, problem)
+  labels = jnp.tile(jnp.arange(shape[1]), (1, shape[0], 1))
+  none = jnp.zeros((1, shape[0], 0), jnp.int32)
+  tables = scan.SeedTables(key, labels, none, jnp.zeros((1, *shape), bool), none, none)
   options, view = compiler_options(config), batch_view(config)
   return _Programs(
     problem,
     learner,
+    tables,
     Compiled(learner, options),
     scan.make_init(learner, "map"),
     scan.make_train(learner, view, "map", options=options),

@@ -14,31 +14,35 @@ class Reservoir:
       raise ConfigError(f"calibration_rows={size} is negative: give 0 or more.")
     self.size, self.seen = size, 0
     self._rng = np.random.default_rng(seed)
-    self._rows: list[np.ndarray] = []
+    self._rows = np.empty(0)  # [M, ...], with room for `size` once the first is there
 
   def add(self, x: np.ndarray) -> None:
     """Takes rows x [N, ...] into account."""
-    for row in x[: max(0, self.size - self.seen)]:
-      self._rows.append(row.copy())
-    late = np.arange(max(self.seen, self.size), self.seen + len(x))
-    places = self._rng.integers(0, late + 1) if len(late) else late
-    for position, place in zip(late - self.seen, places, strict=True):
-      if place < self.size:
-        self._rows[place] = x[position].copy()
+    if not self.seen:
+      self._rows = np.empty((self.size, *x.shape[1:]), x.dtype)
+    first = x[: max(0, self.size - self.seen)]
+    self._rows[self.seen : self.seen + len(first)] = first
+    late = np.arange(len(first), len(x))
+    places = self._rng.integers(0, self.seen + late + 1) if len(late) else late
+    taken = places < self.size  # the last one, where several come to a place
+    self._rows[places[taken]] = x[late[taken]]
     self.seen += len(x)
 
   def rows(self) -> np.ndarray:
     """Returns the sample [M, ...]."""
-    if not self._rows:
+    if not min(self.seen, self.size):
       raise DataError(
         "no training rows are kept to know which energies are usual: give "
         "calibration_rows and learn on before you reject."
       )
-    return np.stack(self._rows)
+    return self._rows[: self.seen].copy()
 
   def restore(self, rows: np.ndarray, seen: int) -> None:
     """Takes the place of a reservoir that was saved."""
-    self._rows, self.seen = list(rows), seen
+    self.seen = seen
+    if seen:
+      short = self.size - len(rows)
+      self._rows = np.pad(rows, [(0, short)] + [(0, 0)] * (rows.ndim - 1))
 
 
 def is_outside(energies: np.ndarray, known: np.ndarray, share: float) -> np.ndarray:

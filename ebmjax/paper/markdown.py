@@ -12,6 +12,7 @@ from ebmjax.paper import headline, replay_free, summary, wording
 from ebmjax.paper.cells import REPLAY_FREE
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.runtime import atomic, tabular
+from ebmjax.tools.bench import sections
 
 _COLUMNS = ("cell", "CONFIG", "ours (n)", "paper", "difference", "verdict", "commit")
 _WRAP = textwrap.TextWrapper(96, break_on_hyphens=False, break_long_words=False)
@@ -30,6 +31,7 @@ def blocks(ledger: Ledger) -> dict[str, str]:
   tables = {name: _table(ledger, rows) for name, rows in ledger.by_table().items()}
   tables[REPLAY_FREE] = replay_free.markdown(ledger)
   last = {BESIDE: _beside(ledger), DATA: _data(ledger)}
+  last |= sections.blocks()
   return first | tables | last | {HEADLINE: headline.markdown(ledger)}
 
 
@@ -77,8 +79,8 @@ def check(path: Path, ledger: Ledger) -> None:
   ]
   if stale:
     raise UserError(
-      f"{path} does not say what measured.json holds ({', '.join(stale)}); run python "
-      f"-m ebmjax.reproduce --write={path}"
+      f"{path} does not say what the stored results hold ({', '.join(stale)}); run "
+      f"python -m ebmjax.reproduce --write={path}"
     )
 
 

@@ -1,6 +1,8 @@
 """python -m ebmjax.report: a run's page, or a comparison; see `ebmjax.tools.report`."""
 
-from ebmjax.tools.report import cli
+import sys
+
+from ebmjax.tools.report import main
 
 if __name__ == "__main__":
-  cli()
+  sys.exit(main(sys.argv[1:]))

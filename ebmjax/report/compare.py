@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ebmjax.config.identity import differences
-from ebmjax.report import budget, labels, paper_comparison, scores, significance
+from ebmjax.report import labels, paper_comparison, scores, significance
 from ebmjax.report.stored import StoredRun
 from ebmjax.runtime.console import printable
 from ebmjax.runtime.workdir import WEIGHTS
@@ -20,20 +20,29 @@ NOT_RANKED = (
 )
 
 
-def rows(runs: Sequence[StoredRun]) -> list[dict[str, Any]]:
+class Comparison(NamedTuple):
+  """Runs side by side."""
+
+  runs: Sequence[StoredRun]
+  rows: list[dict[str, Any]]  # what CSV and JSON have of each
+  notes: list[str]  # why they are not like for like
+
+
+def compare(runs: Sequence[StoredRun]) -> Comparison:
   """Returns a row for each run; all but the first have a difference from that one."""
   differing = _differing(runs)
-  made = [
+  rows = [
     _row(name, run, {key: values[i] for key, values in differing.items()})
     for i, (name, run) in enumerate(zip(names(runs), runs, strict=True))
   ]
-  for row, run in zip(made[1:], runs[1:], strict=True):
+  for row, run in zip(rows[1:], runs[1:], strict=True):
     row["difference"] = _difference(run, runs[0])
-  tested = [row["difference"] for row in made if _p(row) is not None]
-  corrected = significance.holm([found["p"] for found in tested])
-  for found, p in zip(tested, corrected, strict=True):
-    found["p_holm"] = p
-  return made
+  found = (row["difference"] for row in rows[1:])
+  tested = [difference for difference in found if difference["p"] is not None]
+  corrected = significance.holm([difference["p"] for difference in tested])
+  for difference, p in zip(tested, corrected, strict=True):
+    difference["p_holm"] = p
+  return Comparison(runs, rows, _notes(runs, rows))
 
 
 def _row(name: str, run: StoredRun, differing: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,10 +85,10 @@ def same_data(runs: Sequence[StoredRun]) -> bool:
   return not apart and not _several(runs, "data_digest")
 
 
-def warnings(runs: Sequence[StoredRun]) -> list[str]:
+def _notes(runs: Sequence[StoredRun], rows: Sequence[Mapping[str, Any]]) -> list[str]:
   """Returns a sentence for each reason why the runs are not comparable."""
   reasons = [
-    f"the runs differ in {key} ({', '.join(dict.fromkeys(map(value_text, values)))})"
+    f"the runs differ in {key} ({', '.join(dict.fromkeys(map(labels.shown, values)))})"
     for key, values in _differing(runs).items()
     # A key that one lacks follows from a choice, which is listed itself.
     if key.startswith(_SHARED) and None not in values
@@ -91,25 +100,19 @@ def warnings(runs: Sequence[StoredRun]) -> list[str]:
   notes = [f"Not like for like: {reason}." for reason in reasons]
   if not same_data(runs):
     notes.append(NOT_RANKED)
-  part = [
-    name
-    for name, run in zip(names(runs), runs, strict=True)
-    if run.results["facts"].get("data_full") is False
-  ]
+  part = ", ".join(row["name"] for row in rows if row["data_full"] is False)
   if part:
-    notes.append(
-      f"Not the full data set: {', '.join(part)}; not comparable with the paper's."
-    )
+    notes.append(f"Not the full data set: {part}; not comparable with the paper's.")
   return notes
 
 
-def story(runs: Sequence[StoredRun], made: Sequence[Mapping[str, Any]]) -> str:
+def story(found: Comparison) -> str:
   """Returns which run is the highest, or why none is named."""
-  if not same_data(runs):
+  if not same_data(found.runs):
     return "The runs were scored on different data; their accuracies are not ranked."
-  best = max(made, key=lambda row: row["metrics"][scores.HEADLINE]["mean"])
-  found = labels.score(best["metrics"][scores.HEADLINE]) + labels.PERCENT
-  return f"The highest average accuracy is that of {best['name']}: {found}."
+  best = max(found.rows, key=lambda row: row["metrics"][scores.HEADLINE]["mean"])
+  score = labels.score(best["metrics"][scores.HEADLINE]) + labels.PERCENT
+  return f"The highest average accuracy is that of {best['name']}: {score}."
 
 
 def names(runs: Sequence[StoredRun]) -> list[str]:
@@ -125,65 +128,6 @@ def names(runs: Sequence[StoredRun]) -> list[str]:
     f"{name} ({chosen[: i + 1].count(name)})" if chosen.count(name) > 1 else name
     for i, name in enumerate(chosen)
   ]
-
-
-def measured(
-  runs: Sequence[StoredRun], made: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, str, list[str]]]:
-  """Returns label, definition and each run's cell: metrics, the paper's, the budget."""
-  found = [scores.rows(run.results) for run in runs]
-  specs = {spec.name: spec for run in reversed(found) for spec, _ in run}
-  summaries = [{spec.name: summary for spec, summary in run} for run in found]
-  rows = [
-    (spec.label, spec.definition, [labels.score(run.get(name)) for run in summaries])
-    for name, spec in specs.items()
-  ]
-  rows.insert(1, ("Paper (%)", "", list(map(_paper_cell, made))))
-  budgets = [budget.rows(run.results) for run in runs]
-  return rows + [
-    (cost.title, cost.definition, [run.get(cost, labels.DASH) for run in budgets])
-    for cost in budget.COSTS
-    if any(cost in run for run in budgets)
-  ]
-
-
-def _paper_cell(row: Mapping[str, Any]) -> str:
-  """Returns the paper's number; a star marks one of another configuration."""
-  return labels.cited(row["paper"]) + (f"{labels.SPACE}*" if row["departures"] else "")
-
-
-def differing_text(row: Mapping[str, Any]) -> str:
-  """Returns the keys of a run in which the runs differ, the first of many."""
-  own = {key: value for key, value in row["differing"].items() if value is not None}
-  found = [f"{key}={labels.shown(value)}" for key, value in own.items()]
-  return labels.listed(found) or labels.DASH
-
-
-def value_text(value: Any) -> str:
-  """Returns a key's value; a dash for a run that has no such key."""
-  return labels.DASH if value is None else labels.shown(value)
-
-
-def starred(made: Sequence[Mapping[str, Any]]) -> str | None:
-  """Returns what the star behind some of the paper's numbers means, None without."""
-  found = [
-    f"{row['name']}: {labels.listed(row['departures'])}"
-    for row in made
-    if row["departures"]
-  ]
-  if not found:
-    return None
-  return f"* The paper's figure is of another configuration than {'; '.join(found)}."
-
-
-def several_tests(made: Sequence[Mapping[str, Any]]) -> bool:
-  """Returns whether more than one row has a p-value."""
-  return sum(_p(row) is not None for row in made) > 1
-
-
-def _p(row: Mapping[str, Any]) -> float | None:
-  p: float | None = (row["difference"] or {}).get("p")
-  return p
 
 
 def _several(runs: Sequence[StoredRun], fact: str) -> bool:

@@ -1,6 +1,6 @@
 """The charts of several runs side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.report import plots, plotting
+from ebmjax.report.compare import Comparison
 from ebmjax.report.history import matrices
 from ebmjax.report.plots import Chart
 from ebmjax.report.stored import StoredRun
@@ -16,13 +17,11 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
 
-def draw(
-  runs: Sequence[StoredRun], rows: Sequence[Mapping[str, Any]]
-) -> dict[str, Chart]:
+def draw(found: Comparison) -> dict[str, Chart]:
   """Returns the charts of a comparison by name."""
-  names = [f"{place}: {row['name']}" for place, row in enumerate(rows, start=1)]
+  names = [f"{place}: {row['name']}" for place, row in enumerate(found.rows, start=1)]
   with plotting.style():
-    return {"curves": _curves(runs, names), "tasks": _dots(runs, names)}
+    return {"curves": _curves(found.runs, names), "tasks": _dots(found.runs, names)}
 
 
 def _line_styles(names: Sequence[str]) -> list[dict[str, Any]]:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ml_collections import ConfigDict
-
 from ebmjax import config as configuration
+from ebmjax.config import flat_keys
 from ebmjax.report import labels
+from ebmjax.report.labels import DASH
 from ebmjax.report.markup import Markup, element, folded, section, table
 from ebmjax.runtime import memory
 
@@ -49,52 +49,43 @@ def _command(command: str | None) -> list[Markup]:
 
 def _config(config: Mapping[str, Any]) -> list[Markup]:
   """Returns the keys that identify the run and the changed ones; folds the others."""
-  given = _flat(config)
-  usual = _flat(configuration.default().to_dict())
-  changed = [k for k in given if k not in usual or given[k] != usual[k]]
-  first = [k for k in FIRST if k in given]
+  given, usual = (
+    {key: labels.shown(value) for key, value in flat_keys(keys).items()}
+    for keys in (config, configuration.default().to_dict())
+  )
+  changed = [key for key in given if usual.get(key) != given[key]]
+  first = [key for key in FIRST if key in given]
   first += sorted(key for key in changed if key not in first)
   rest = sorted(key for key in given if key not in first)
+  default = {k: usual.get(k, DASH) if k in changed else "the same" for k in given}
 
-  def rows(keys: list[str]) -> list[tuple[str, str, str]]:
-    return [(k, _value(given[k]), _usual(given, usual, k)) for k in keys]
+  def listing(caption: str, keys: list[str]) -> Markup:
+    rows = [(key, given[key], default[key]) for key in keys]
+    return table(caption, ("key", "value", "default"), rows, "keys")
 
-  header = ("key", "value", "default")
-  caption = "The keys that identify this run, and those changed"
-  content = [table(caption, header, rows(first), "keys")]
+  content = [listing("The keys that identify this run, and those changed", first)]
   if rest:
-    others = table("Keys left at their default", header, rows(rest), "keys")
+    others = listing("Keys left at their default", rest)
     content.append(folded(f"The other {len(rest)} keys", others))
   return content
 
 
-def _usual(given: Mapping[str, Any], usual: Mapping[str, Any], key: str) -> str:
-  if key not in usual:
-    return labels.DASH
-  return "the same" if given[key] == usual[key] else _value(usual[key])
-
-
 def _machine(facts: Mapping[str, Any]) -> list[Markup]:
   environment = _mapping(facts.get("environment"))
-  packages = _mapping(environment.get("packages"))
+  devices = environment.get("device"), environment.get("backend")
   known = {
-    "device": _joined(environment.get("device"), environment.get("backend")),
+    "device": ", ".join(dict.fromkeys(map(str, filter(None, devices)))) or None,
     "devices": environment.get("devices"),
     "commit": facts.get("commits") or environment.get("commit"),
     "Python": environment.get("python"),
-    **{name: version for name, version in packages.items() if version},
+    **_mapping(environment.get("packages")),
   }
-  ran = [(key, _fact(value)) for key, value in known.items() if value is not None]
-  numbers = [
-    row
-    for key, value in facts.items()
-    if key not in SHOWN
-    for row in _rows(_NAMES.get(key, _plain(key)), value, _UNITS.get(key, _fact))
-  ]
+  others = {key: value for key, value in facts.items() if key not in SHOWN}
+  parts = {"What it ran on": known, "Size and time": flat_keys(others)}
   made = [
     table(caption, ("", ""), rows, "facts")
-    for caption, rows in (("What it ran on", ran), ("Size and time", numbers))
-    if rows
+    for caption, values in parts.items()
+    if (rows := [_fact(*fact) for fact in values.items() if fact[1] is not None])
   ]
   if not made:
     return [element("p", "Nothing was recorded.")]
@@ -105,59 +96,23 @@ def _mapping(value: Any) -> Mapping[str, Any]:
   return value if isinstance(value, Mapping) else {}
 
 
-def _rows(
-  name: str, value: Any, written: Callable[[Any], str]
-) -> list[tuple[str, str]]:
-  """Returns a row for each value that is known, at any depth."""
-  if isinstance(value, Mapping):
-    parts = ((f"{name}, {_plain(part)}", inner) for part, inner in value.items())
-    return [row for part, inner in parts for row in _rows(part, inner, written)]
-  if value is None:
-    return []
-  number = isinstance(value, int | float)
-  return [(name, written(value) if number else _fact(value))]
+def _fact(key: str, value: Any) -> tuple[str, str]:
+  """Returns the name of a fact, and its value in words."""
+  first, *rest = key.split(".")
+  name, written = _FACTS.get(first, (first, None))
+  if written is None or not isinstance(value, int | float):
+    written = "{:,}".format if type(value) is int else labels.shown
+  return ", ".join([name, *rest]).replace("_", " "), written(value)
 
 
-_NAMES = {
-  "steps_per_second": "steps per second, all seeds",
-  "seconds_to_first_chunk": "time to the first steps",
-  "wall_time": "time of all starts",
-  "seconds": "time",
-  "memory_bytes": "memory",
-  "steps": "training steps of a seed",
-  "driver": "how seeds are run",
-  "data_digest": "digest of the data",
+# What facts are called, and how those that are numbers are written.
+_FACTS: dict[str, tuple[str, Callable[[Any], str] | None]] = {
+  "steps_per_second": ("steps per second, all seeds", "{:,.1f}".format),
+  "seconds_to_first_chunk": ("time to the first steps", labels.duration),
+  "wall_time": ("time of all starts", labels.duration),
+  "seconds": ("time", labels.duration),
+  "memory_bytes": ("memory", memory.in_words),
+  "steps": ("training steps of a seed", None),
+  "driver": ("how seeds are run", None),
+  "data_digest": ("digest of the data", None),
 }
-_UNITS = {
-  "steps_per_second": lambda value: f"{value:,.1f}",
-  "seconds_to_first_chunk": labels.duration,
-  "wall_time": labels.duration,
-  "seconds": labels.duration,
-  "memory_bytes": memory.in_words,
-}
-
-
-def _joined(device: str | None, backend: str | None) -> str | None:
-  if device is None or backend is None or device == backend:
-    return device or backend
-  return f"{device} ({backend})"
-
-
-def _fact(value: Any) -> str:
-  return f"{value:,}" if type(value) is int else _value(value)
-
-
-def _plain(key: str) -> str:
-  return str(key).replace("_", " ")
-
-
-def _value(value: Any) -> str:
-  if value == "":
-    return "(empty)"
-  return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns every leaf under its dotted name; tuples as lists, as JSON has them."""
-  leaves = configuration.flat_keys(ConfigDict(dict(config)))
-  return {k: list(v) if isinstance(v, tuple) else v for k, v in leaves.items()}

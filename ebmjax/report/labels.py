@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ebmjax import data as datasets
-from ebmjax import methods, networks
+from ebmjax.config.groups import COMPONENTS
 from ebmjax.errors import ConfigError
 from ebmjax.report.history import evaluated_on
+from ebmjax.runtime import tabular
 
 _SETTINGS = {
   "boundary_aware": "one after another, with known boundaries",
@@ -15,7 +15,6 @@ _SETTINGS = {
   "joint": "all at once",
 }
 _OBJECTIVES = {"ce": "cross-entropy"}
-_FINDERS = {"network": networks.find, "method": methods.find, "data": datasets.find}
 FEW = 4  # texts that a sentence spells out; the others are counted
 SPACE, MINUS, DASH = "\N{NO-BREAK SPACE}", "\N{MINUS SIGN}", "\N{EN DASH}"
 PERCENT = f"{SPACE}%"
@@ -28,7 +27,7 @@ def title(group: str, name: Any) -> str:
   A stored run may name a component of a package that is not installed here.
   """
   try:
-    spec: Any = _FINDERS[group](str(name))
+    spec = COMPONENTS[group].find(str(name))
   except ConfigError:
     return str(name).replace("_", " ")
   return str(spec.title)
@@ -79,9 +78,14 @@ def mean_sem(mean: float, sem: float | None) -> str:
   return decimal(mean) if sem is None else f"{decimal(mean)} ± {sem:.2f}"
 
 
-def score(summary: Mapping[str, Any] | None, undefined: str = DASH) -> str:
-  """Returns "mean ± SEM" of a metric's summary, or `undefined` without one."""
-  return undefined if summary is None else mean_sem(summary["mean"], summary["sem"])
+def score(summary: Mapping[str, Any] | None) -> str:
+  """Returns "mean ± SEM" of a metric's summary, a dash without one."""
+  return DASH if summary is None else mean_sem(summary["mean"], summary["sem"])
+
+
+def counted(summary: Mapping[str, Any] | None) -> str:
+  """Returns "mean ± SEM (n=3)", or a dash."""
+  return DASH if summary is None else f"{score(summary)} (n={summary['n']})"
 
 
 def cited(cell: Mapping[str, Any] | None, missing: str = DASH) -> str:
@@ -89,9 +93,12 @@ def cited(cell: Mapping[str, Any] | None, missing: str = DASH) -> str:
   return missing if cell is None else mean_sem(cell["accuracy"], cell.get("sem"))
 
 
-def decimal(value: float) -> str:
-  """Returns a number with two decimals and a minus as wide as a digit; NaN: a dash."""
-  return DASH if math.isnan(value) else f"{value:.2f}".replace("-", MINUS)
+def decimal(value: float, sign: str = "") -> str:
+  """Returns a number with two decimals and a minus as wide as a digit; NaN: a dash.
+
+  With the sign "+" positive numbers have one, too.
+  """
+  return DASH if math.isnan(value) else f"{value:{sign}.2f}".replace("-", MINUS)
 
 
 def amount(number: float, unit: str) -> str:
@@ -116,13 +123,22 @@ def listed(texts: Iterable[str]) -> str:
 
 
 def shown(value: Any) -> str:
-  """Formats a value; an empty one would not be seen."""
-  return str(value or repr(value))
+  """Returns a key's value; a dash for None, and something to see for what is empty."""
+  if value is None:
+    return DASH
+  if isinstance(value, list | tuple):
+    return ", ".join(map(str, value)) or "()"
+  return str(value) or "''"
 
 
 def plain(text: str) -> str:
   """Returns a text in ASCII, for any terminal."""
   return text.translate(_PLAIN)
+
+
+def columns(rows: Iterable[Iterable[str]]) -> list[str]:
+  """Returns a line of ASCII for each row, its cells in columns of equal width."""
+  return tabular.aligned([[plain(cell) for cell in row] for row in rows])
 
 
 def duration(seconds: float) -> str:

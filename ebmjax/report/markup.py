@@ -1,7 +1,8 @@
-"""HTML and SVG as escaped text: what is not `Markup` is shown, never interpreted."""
+"""HTML as escaped text: what is not `Markup` is shown, never interpreted."""
 
 import html
 from collections.abc import Iterable, Sequence
+from importlib import resources
 from typing import Any
 
 VOID = ("meta",)  # elements without content or end
@@ -29,7 +30,11 @@ def element(tag: str, /, *children: Any, **attributes: Any) -> Markup:
 
 def join(parts: Iterable[Any], between: str = "") -> Markup:
   """Returns the parts one after another, each escaped unless it is markup."""
-  return Markup(between.join(map(_escaped, parts)))
+  return Markup(
+    between.join(
+      part if isinstance(part, Markup) else html.escape(str(part)) for part in parts
+    )
+  )
 
 
 def table(
@@ -38,13 +43,12 @@ def table(
   rows: Iterable[Sequence[Any]],
   class_: str | None = None,
 ) -> Markup:
-  """Returns a table whose rows begin with their name; a wide one scrolls.
-
-  Cells may be ready <td> elements.
-  """
+  """Returns a table whose rows begin with their name; a wide one scrolls."""
   head = element("tr", *(element("th", name, scope="col") for name in header))
   body = (
-    element("tr", element("th", first, scope="row"), *map(_cell, rest))
+    element(
+      "tr", element("th", first, scope="row"), *(element("td", cell) for cell in rest)
+    )
     for first, *rest in rows
   )
   content = element(
@@ -70,31 +74,24 @@ def folded(title: str, *content: Any) -> Markup:
   return element("details", element("summary", title), *content)
 
 
-def figure(title: str, picture: Markup, caption: str, key: Markup | None = None) -> Any:
-  """Returns a picture with its title, its key and what is seen in it."""
-  parts = [element("h3", title)] + ([key] if key else []) + [picture]
-  return element("figure", *parts, element("figcaption", caption))
-
-
-def document(title: str, style: str, *content: Any) -> str:
-  """Returns a page that loads no other file."""
+def document(
+  kind: str, heading: str, story: Iterable[str], *content: Any, title: str = ""
+) -> str:
+  """Returns a page that loads no other file; its `title` is the heading or longer."""
+  style = resources.files("ebmjax.report").joinpath("style.css").read_text("utf-8")
   head = element(
     "head",
     element("meta", charset="utf-8"),
     element("meta", name="viewport", content="width=device-width, initial-scale=1"),
     element("meta", name="color-scheme", content="light dark"),
-    element("title", title),
+    element("title", title or heading),
     element("style", Markup(style)),
   )
-  body = element("body", element("main", *content))
+  header = element(
+    "header",
+    element("p", f"ebmjax, {kind}", class_="kind"),
+    element("h1", heading),
+    *(element("p", sentence, class_="story") for sentence in story),
+  )
+  body = element("body", element("main", header, *content))
   return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
-
-
-def _escaped(part: Any) -> str:
-  return part if isinstance(part, Markup) else html.escape(str(part))
-
-
-def _cell(content: Any) -> Markup:
-  if isinstance(content, Markup) and content.startswith("<td"):
-    return content
-  return element("td", content)

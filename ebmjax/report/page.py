@@ -1,7 +1,6 @@
 """report.html: a finished run on one page that needs no other file."""
 
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,11 @@ import numpy as np
 from ebmjax import metrics
 from ebmjax.report import budget, labels, paper_comparison, plots, scores
 from ebmjax.report import facts as provenance
+from ebmjax.report import table as closing
 from ebmjax.report.history import History, at_task_ends, matrices, num_tasks
 from ebmjax.report.labels import DASH, SPACE
 from ebmjax.report.markup import Markup, document, element, folded, join, section, table
 from ebmjax.report.plots import Chart
-from ebmjax.report.table import low_value_note
 from ebmjax.types import RANKING
 
 NAME = "report.html"
@@ -37,22 +36,16 @@ def render(
   results: Mapping[str, Any], history: History, charts: Mapping[str, Chart]
 ) -> str:
   """Returns the page of a run as HTML, with the charts of `plots.draw`."""
-  title = labels.heading(results)
-  drawn = {name: plots.embedded(name, chart) for name, chart in charts.items()}
-  head = element(
-    "header",
-    element("p", "ebmjax, report of a run", class_="kind"),
-    element("h1", title),
-    *(element("p", sentence, class_="story") for sentence in _story(results)),
-  )
+  over_training = {n: chart for n, chart in charts.items() if n in _OVER_TRAINING}
+  at_ends = {n: chart for n, chart in charts.items() if n not in _OVER_TRAINING}
   return document(
-    title,
-    style(),
-    head,
-    join(map(banner, _warnings(results))),
+    "report of a run",
+    labels.heading(results),
+    [*labels.story(results), *closing.notes(results)],
+    *map(banner, closing.warnings(results)),
     _results(results, history),
-    _figures("Over training", [drawn[n] for n in drawn if n in _OVER_TRAINING]),
-    _figures("Tasks and classes", [drawn[n] for n in drawn if n not in _OVER_TRAINING]),
+    plots.gallery("Over training", over_training),
+    plots.gallery("Tasks and classes", at_ends),
     section("Each task", _tasks(history), _matrix(history)),
     _rejection(history),
     section("Each seed", _seeds(results, history)),
@@ -60,11 +53,6 @@ def render(
     *provenance.sections(results),
     element("footer", element("p", _FOOTER)),
   )
-
-
-def style() -> str:
-  """Returns the style sheet of every page."""
-  return resources.files("ebmjax.report").joinpath("style.css").read_text("utf-8")
 
 
 def banner(text: str) -> Markup:
@@ -85,42 +73,6 @@ def by_task(
   return made if len(rows) <= MAX_TABLE else folded(f"All {len(rows)} tasks", made)
 
 
-def _figures(title: str, figures: Sequence[Markup]) -> Markup:
-  if not figures:
-    return Markup()
-  return section(title, element("div", *figures, class_="figures"))
-
-
-def _story(results: Mapping[str, Any]) -> list[str]:
-  note = paper_comparison.note(results)
-  return labels.story(results) + ([_sentence(note)] if note else [])
-
-
-def _sentence(note: str) -> str:
-  """Returns a note of the plain-text table as this page writes it."""
-  return (note[0].upper() + note[1:]).replace("+-", "±")
-
-
-def _warnings(results: Mapping[str, Any]) -> list[str]:
-  found = []
-  facts = results["facts"]
-  if facts.get("data_full") is False:
-    source = facts.get("data_source", "the source was not recorded")
-    found.append(
-      "This run did not use the full data set, so its accuracy is not comparable with "
-      f"the paper's. Its data: {source}."
-    )
-  if results["config"]["data"].get("memorise"):
-    found.append(
-      "Labels are random and are memorised: the images evaluated are those of "
-      "training, and no accuracy here is a test accuracy."
-    )
-  note = low_value_note(results)
-  if note:
-    found.append(_sentence(note))
-  return found
-
-
 def _results(results: Mapping[str, Any], history: History) -> Markup:
   n = len(results["seeds"])
   rows: list[tuple[Any, ...]] = []
@@ -134,12 +86,11 @@ def _results(results: Mapping[str, Any], history: History) -> Markup:
   seeds = "1 seed" if n == 1 else f"{n} seeds"
   caption = f"After the last step, mean ± standard error over {seeds}"
   header = ("", f"this run, n{SPACE}={SPACE}{n}", "paper")
-  source = results["facts"].get("data_source", "not recorded")
   return section(
     "Result",
     table(caption, header, rows, "scores"),
     *_budget(results),
-    element("p", element("strong", "Data: "), source, "."),
+    element("p", element("strong", "Data: "), closing.data(results), "."),
   )
 
 

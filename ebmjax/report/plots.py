@@ -9,7 +9,7 @@ import numpy as np
 from ebmjax import metrics
 from ebmjax.report import plotting
 from ebmjax.report.history import History, matrices, num_tasks, task_ends
-from ebmjax.report.markup import Markup, figure
+from ebmjax.report.markup import Markup, element, section
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
@@ -55,10 +55,20 @@ def png(chart: Chart) -> bytes:
   return content
 
 
-def embedded(name: str, chart: Chart) -> Markup:
-  """Returns the chart as a <figure> of a page; `name` is unique in the page."""
-  drawn = plotting.inline_svg(chart.figure, name, chart.alt)
-  return figure(chart.title, drawn, chart.caption)
+def gallery(title: str, charts: Mapping[str, Chart]) -> Markup:
+  """Returns a part of a page with charts, by names that are unique in the page."""
+  figures = [
+    element(
+      "figure",
+      element("h3", chart.title),
+      plotting.inline_svg(chart.figure, name, chart.alt),
+      element("figcaption", chart.caption),
+    )
+    for name, chart in charts.items()
+  ]
+  return (
+    section(title, element("div", *figures, class_="figures")) if figures else Markup()
+  )
 
 
 def accuracy_per_task(history: History) -> Chart:

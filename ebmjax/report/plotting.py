@@ -126,41 +126,35 @@ def pdf(figure: "Figure", **metadata: str) -> bytes:
 def inline_svg(figure: "Figure", name: str, alt: str) -> Markup:
   """Returns the figure as an <svg> element for a page, in the page's own colours.
 
-  Text stays text. `name` begins every id, so that several figures can share a page.
+  Text stays text. Ids follow from `name`, so that several figures can share a page.
   """
   from matplotlib import rc_context
 
   with style(), rc_context({"svg.fonttype": "none"}):
-    content = _saved(figure, "svg", {"Date": None}, facecolor="none").decode()
+    content = _saved(figure, "svg", {"Date": None}, name, facecolor="none").decode()
   size = re.search(r'viewBox="([^"]+)"', content)
   body = content[content.index("</metadata>") :].partition(">")[2]
   body = body.rpartition("</svg>")[0]
   body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # in the style sheet
   body = re.sub(r"(?<=: )#[0-9a-f]{6}\b", lambda m: _VARIABLES.get(m[0], m[0]), body)
-  box = size[1] if size else None
-  inside = Markup(_own_ids(body, name))
-  return element("svg", inside, viewBox=box, role="img", aria_label=alt)
-
-
-def _own_ids(body: str, name: str) -> str:
-  """Returns an SVG's content with `name` before ids that are used; others go."""
   used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
-  body = re.sub(
-    r' id="([^"]+)"',
-    lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "",
-    body,
-  )
-  return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", body)
+  body = re.sub(r' id="([^"]+)"', lambda m: m[0] if m[1] in used else "", body)
+  box = size[1] if size else None
+  return element("svg", Markup(body), viewBox=box, role="img", aria_label=alt)
 
 
 def _saved(
-  figure: "Figure", kind: str, metadata: dict[str, str | None], **options: Any
+  figure: "Figure",
+  kind: str,
+  metadata: dict[str, str | None],
+  salt: str = "ebmjax",
+  **options: Any,
 ) -> bytes:
   from matplotlib import rc_context
 
   buffer = io.BytesIO()
-  # Names inside an SVG are drawn at random without a salt; a PDF gets whole fonts.
-  with rc_context({"svg.hashsalt": "ebmjax", "pdf.fonttype": 42}):
+  # Ids inside an SVG are drawn at random without a salt; a PDF gets whole fonts.
+  with rc_context({"svg.hashsalt": salt, "pdf.fonttype": 42}):
     figure.savefig(buffer, format=kind, metadata=metadata, **options)
   return buffer.getvalue()
 

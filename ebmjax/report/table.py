@@ -57,11 +57,11 @@ def _heading(results: Mapping[str, Any]) -> list[str]:
   run = (
     f"{config['network']['name']}, {config['method']['name']}, {config['objective']}; "
     f"{stream['name']} {config['data']['name']}, {stream['tasks']} tasks, "
-    f"{stream['setting'].replace('_', '-')}, {stream['scenario']}-incremental"
+    f"{labels.setting(config)}"
   )
   seeds = ", ".join(str(seed) for seed in results["seeds"])
   lines = _entry("Run", run) + _entry("Seeds", seeds)
-  lines += _entry("Data", str(facts.get("data_source", "not recorded")))
+  lines += _entry("Data", data(results))
   if evaluated_on(config) != "test":
     lines += _entry("Scored on", SCORED_ON[evaluated_on(config)])
   if isinstance(facts.get("wall_time"), int | float):
@@ -104,58 +104,47 @@ def _scores(results: Mapping[str, Any]) -> list[str]:
       cited = labels.cited(results.get("paper"), "no figure for this run")
       if scored_on != "test":
         label = f"{scored_on.capitalize()} accuracy (%)"
-    lines.append((label, _score(summary), cited))
-  wide = max(len(label) for label, _, _ in lines) + 2
-  return [
-    f"{label:<{wide}}{labels.plain(run):<30}{labels.plain(cited)}".rstrip()
-    for label, run, cited in lines
-  ]
-
-
-def _score(summary: Mapping[str, Any] | None) -> str:
-  """Returns "mean ± SEM (n)", a dash where there is no such number."""
-  if summary is None:
-    return labels.DASH
-  return f"{labels.score(summary)} (n={summary['n']})"
+    lines.append((label, labels.counted(summary), cited))
+  return labels.columns(lines)
 
 
 def _budget(results: Mapping[str, Any]) -> list[str]:
   found = budget.rows(results).items()
   costs = "; ".join(f"{cost.title.lower()} {text}" for cost, text in found)
-  return list(map(labels.plain, _entry("Budget", costs))) if costs else []
+  return _entry("Budget", costs) if costs else []
+
+
+def data(results: Mapping[str, Any]) -> str:
+  """Returns what a run was trained and scored on."""
+  return str(results["facts"].get("data_source", "not recorded"))
 
 
 def _remarks(results: Mapping[str, Any]) -> list[str]:
-  lines = []
+  found = [f"WARNING: {text}" for text in warnings(results)]
+  found += [f"Note: {text}" for text in notes(results)]
+  return [line for text in found for line in _wrap(text)]
+
+
+def warnings(results: Mapping[str, Any]) -> list[str]:
+  """Returns why the accuracy of a run is not to be compared with others'."""
+  found = []
   if results["facts"].get("data_full") is False:
-    lines += _wrap(
-      "WARNING: this run did not use the full data set, so its accuracy is not "
-      "comparable with the paper's."
+    found.append(
+      "This run did not use the full data set, so its accuracy is not comparable with "
+      f"the paper's. Its data: {data(results)}."
     )
-  for note in (paper_comparison.note(results), low_value_note(results)):
-    lines += _wrap(f"Note: {note}") if note else []
-  return lines
+  if results["config"]["data"].get("memorise"):
+    found.append(
+      "Labels are random and are memorised: the training images are evaluated, and no "
+      "accuracy here is a test accuracy."
+    )
+  return found
 
 
-def _ends_on_last_task(results: Mapping[str, Any]) -> bool:
-  """Returns whether a low average is usual for this kind of run.
-
-  Not where the paper's own figure for it is a high one, nor where the average is lower
-  still or another task than the last is the best: such a run has not learned its last
-  task either.
-  """
-  config, average = results["config"], results["average_accuracy"]
-  cell, tasks = results.get("paper"), len(results["accuracy_matrix"][0])
-  plain = config["objective"] == "ce" and not _replays(config)
-  class_incremental = config["stream"]["scenario"] == "class"
-  if not (plain and class_incremental) or average is None or tasks < 2:
-    return False
-  figures = [average["mean"], *([] if cell is None else [cell["accuracy"]])]
-  only_last = 100 / tasks
-  if not (max(figures) < LOW * only_last and average["mean"] > LOWEST * only_last):
-    return False
-  final = _final_means(results)
-  return bool(final[-1] == np.nanmax(final))
+def notes(results: Mapping[str, Any]) -> list[str]:
+  """Returns what must be known to read the accuracy of a run."""
+  found = paper_comparison.note(results), _low_value_note(results)
+  return [f"{note[0].upper()}{note[1:]}" for note in found if note]
 
 
 def _replays(config: Mapping[str, Any]) -> bool:
@@ -167,18 +156,30 @@ def _replays(config: Mapping[str, Any]) -> bool:
   return spec.mixes_tasks or spec.own_objective
 
 
-def low_value_note(results: Mapping[str, Any]) -> str | None:
-  """Returns why a low average is no bug, None where it needs no explanation."""
-  if not _ends_on_last_task(results):
+def _low_value_note(results: Mapping[str, Any]) -> str | None:
+  """Returns why a low average is no bug, None where it needs no explanation.
+
+  Not where the paper's own figure for such a run is a high one, nor where the average
+  is lower still or another task than the last is the best: such a run has not learned
+  its last task either.
+  """
+  config, average = results["config"], results["average_accuracy"]
+  cell, final = results.get("paper"), _final_means(results)
+  tasks, only_last = len(final), 100 / len(final)
+  plain = config["objective"] == "ce" and not _replays(config)
+  class_incremental = config["stream"]["scenario"] == "class"
+  if not (plain and class_incremental) or average is None or tasks < 2:
     return None
-  tasks = len(results["accuracy_matrix"][0])
-  cited = labels.plain(labels.cited(results.get("paper"), ""))
-  published = f" The paper reports {cited} %." if cited else ""
+  figures = [average["mean"], *([] if cell is None else [cell["accuracy"]])]
+  low = max(figures) < LOW * only_last and average["mean"] > LOWEST * only_last
+  if not low or final[-1] < np.nanmax(final):
+    return None
+  published = f" The paper reports {labels.cited(cell)} %."
   return (
-    f"about 100/{tasks} = {100 / tasks:.1f} % is expected here and is not a bug. "
+    f"about 100/{tasks} = {only_last:.1f} % is expected here and is not a bug. "
     "A softmax classifier without replay, regularised or not, ends up predicting "
     "little but the classes of the last task, and the earlier tasks score close to 0 %."
-    + published
+    f"{published if cell else ''}"
   )
 
 
@@ -188,5 +189,9 @@ def _entry(label: str, text: str) -> list[str]:
 
 def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:
   return textwrap.wrap(
-    text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    labels.plain(text),
+    WIDTH,
+    initial_indent=first,
+    subsequent_indent=rest,
+    break_on_hyphens=False,
   )

@@ -60,16 +60,12 @@ def make_trial(spec: NetworkSpec, **keys: Any) -> Trial:
 @functools.cache  # the same functions again: nothing is compiled twice
 def build(trial: Trial) -> Built:
   """Returns the trial's network with variables and images."""
-  network = _make(trial)
+  inputs = Inputs(trial.shape, CLASSES, num_tasks=2)
+  network = trial.make(inputs, **dict(trial.settings))
   params, model_state = jax.jit(network.init)(jax.random.key(0))
   rng = np.random.default_rng(0)
   images = rng.integers(0, 256, (SIZE, *trial.shape))
   return Built(network, params, model_state, jnp.asarray(images, jnp.uint8))
-
-
-def _make(trial: Trial) -> Network:
-  inputs = Inputs(trial.shape, CLASSES, num_tasks=2)
-  return trial.make(inputs, **dict(trial.settings))
 
 
 @functools.cache

@@ -11,15 +11,17 @@ capacity.png are written again.
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
+from ebmjax import experiment
 from ebmjax.config import loading
-from ebmjax.errors import UsageError
+from ebmjax.config.validation import resolve
+from ebmjax.main import require_device
 from ebmjax.paper.figures import capacity as curves
 from ebmjax.paper.figures.capacity import MODELS, NETWORKS
 from ebmjax.report import plotting
@@ -38,9 +40,7 @@ COLUMNS = (
 class Point(NamedTuple):
   """One run of the study, before it is made."""
 
-  network: str
   model: str
-  images: int
   config: ConfigDict
   workdir: Path
 
@@ -60,20 +60,19 @@ def main(arguments: Sequence[str]) -> int:
 
 def study(points: Sequence[Point], folder: Path) -> Path:
   """Runs every point, writes the study's files and returns their folder."""
-  # Later imports: --help and a mistyped key should not wait for JAX.
-  from ebmjax import experiment
-  from ebmjax.config.validation import resolve
-  from ebmjax.main import require_device
-
   for point in points:  # a mistake in the last is found before the first runs
     resolve(point.config)
   require_device()
   found = []
   for point in points:
     results = experiment.run(point.config, point.workdir)
-    name = {"workdir": point.workdir.name}
-    found.append(curves.describe(point.model, results) | name)
-    print(_describe(found[-1]), flush=True)
+    made = curves.describe(point.model, results) | {"workdir": point.workdir.name}
+    found.append(made)
+    print(
+      f"{made['network'].upper()} {made['model']}, {made['images']:,} images: "
+      f"{made['accuracy']:.2f} % training accuracy",
+      flush=True,
+    )
     write(folder, found)
   return folder
 
@@ -81,41 +80,30 @@ def study(points: Sequence[Point], folder: Path) -> Path:
 def write(folder: Path, found: Sequence[dict[str, Any]]) -> None:
   """Writes what was found, a mapping a point, as tables and figures."""
   figure = curves.curves(found)
-  text = json.dumps({"points": found}, indent=2)
+  points = (point | {"seeds": len(point["seeds"])} for point in found)
+  rows = [[point[name] for name in COLUMNS] for point in points]
   with failures.explain_write_errors(folder):
-    atomic.write(folder / "capacity.csv", _csv(found))
-    atomic.write(folder / "capacity.json", f"{text}\n")
+    atomic.write(folder / "capacity.csv", csv_text(COLUMNS, rows))
+    atomic.write(
+      folder / "capacity.json", json.dumps({"points": found}, indent=2) + "\n"
+    )
     atomic.write(folder / "capacity.svg", plotting.svg(figure))
     atomic.write(folder / "capacity.png", plotting.png(figure))
 
 
-def _describe(found: dict[str, Any]) -> str:
-  return (
-    f"{found['network'].upper()} {found['model']}, {found['images']:,} images: "
-    f"{found['accuracy']:.2f} % training accuracy"
-  )
-
-
-def _csv(found: Sequence[dict[str, Any]]) -> str:
-  """Returns a line a point; its seeds are their number."""
-  points = (point | {"seeds": len(point["seeds"])} for point in found)
-  return csv_text(COLUMNS, ([point[name] for name in COLUMNS] for point in points))
-
-
 def _points(given: argparse.Namespace, rest: list[str]) -> list[Point]:
   """Returns the runs asked for, small ones first; `rest` are changes of keys."""
-  for argument in rest:
-    if not argument.startswith(("--config.", "-config.")):
-      raise UsageError(f"the argument {argument!r} is not known; see --help.")
-  points = []
-  for model in MODELS:
-    for images in sorted(set(given.images)):
-      for network in NETWORKS:
-        if model in given.models and network in given.networks:
-          config = _config(network, model, images, rest)
-          workdir = given.out / f"{network}-{model}-{images}"
-          points.append(Point(network, model, images, config, workdir))
-  return points
+  loading.require_overrides(rest)
+  every = product(MODELS, sorted(set(given.images)), NETWORKS)
+  return [
+    Point(
+      model,
+      _config(network, model, images, rest),
+      given.out / f"{network}-{model}-{images}",
+    )
+    for model, images, network in every
+    if model in given.models and network in given.networks
+  ]
 
 
 def _config(network: str, model: str, images: int, rest: list[str]) -> ConfigDict:
@@ -146,7 +134,3 @@ def _parser() -> argparse.ArgumentParser:
   said = "the study's folder (%(default)s); earlier versions called it --workdir"
   add("--out", "--workdir", type=path_arg, default=folder, metavar="DIR", help=said)
   return parser
-
-
-if __name__ == "__main__":
-  sys.exit(main(sys.argv[1:]))

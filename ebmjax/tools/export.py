@@ -5,7 +5,6 @@ configs/pretrain_cifar10.py, for --config.network.pretrained of CIFAR-100.
 """
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,3 @@ def _parser() -> argparse.ArgumentParser:
   add("--trunk", action="store_true", help="write the trunk of its network alone")
   add("--half", action="store_true", help="with --trunk: in half precision")
   return parser
-
-
-if __name__ == "__main__":
-  sys.exit(main(sys.argv[1:]))

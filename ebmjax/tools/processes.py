@@ -122,9 +122,8 @@ class _Team:
       time.sleep(0.05)
     explained = not crashed and self._codes()[0] in _EXPLAINED
     for member in self._members:
-      if member.poll() is None:
-        member.kill()
-        member.wait()
+      member.kill()
+      member.wait()
     return explained
 
   def _explain(self, process: int, code: int) -> None:
@@ -133,8 +132,8 @@ class _Team:
       lines = self._logs[process].read_text(errors="replace").splitlines()[-_TAIL:]
       for line in lines:
         print(f"[process {process}] {line}", file=sys.stderr)
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else "failed"
-    how += "" if code < 0 else f" with exit code {code}"
+    killed = f"was killed by {signal.Signals(-code).name}" if code < 0 else ""
+    how = killed or f"failed with exit code {code}"
     print(
       f"launch: process {process} of {len(self._members)} {how}, and the others "
       "were stopped; the same command continues from the last checkpoint.",
@@ -145,9 +144,8 @@ class _Team:
   def _forward(self, number: int, frame: object) -> None:
     del frame
     self._asked = number
-    for member in self._members:
-      if member.poll() is None:
-        member.send_signal(number)
+    for member in self._members:  # it does nothing to those that have ended
+      member.send_signal(number)
 
 
 def _make_logs(folder: Path, processes: int) -> list[Path]:
@@ -216,12 +214,10 @@ def _free_port() -> int:
 def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
   """Returns the launcher's own arguments, and those after `--`."""
   cut = argv.index("--") if "--" in argv else len(argv)
-  summary, _, details = (__doc__ or "").partition("\n\n")
   parser = Parser(
     prog="launch",
     usage="ebmjax launch [flags] -- [flags of ebmjax run]",
-    description=summary,
-    epilog=details,
+    description=__doc__,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument("--processes", type=whole_number, default=2)

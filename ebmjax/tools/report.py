@@ -11,7 +11,6 @@ differ are listed; runs that were scored on different data get no p-value.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from ebmjax.errors import UserError
@@ -27,8 +26,8 @@ _EPILOG = """examples:
 """
 
 
-def main(arguments: list[str] | None = None) -> int:
-  """Returns the exit code of the command line, or of the arguments given."""
+def main(arguments: list[str]) -> int:
+  """Writes what the command line names and returns the exit code."""
   remedy = "the same command writes the page again"
   return run_cli("ebmjax", lambda: _act(_parse(arguments)), remedy)
 
@@ -65,8 +64,8 @@ def _write_one(run: stored.StoredRun, out: Path) -> None:
 
 
 def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
-  rows, notes = compare.rows(runs), compare.warnings(runs)
-  content = compare_page.render(runs, rows, notes)
+  found = compare.compare(runs)
+  content = compare_page.render(found)
   for table_beside in compare_files.tables_beside(out):
     if table_beside.exists() and not out.exists():
       raise UserError(
@@ -74,11 +73,11 @@ def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
         "table; give another page with --out."
       )
   with explain_out_errors(out):
-    compare_files.write(out, content, rows, notes)
-  print(compare_files.text(runs, rows, notes))
+    compare_files.write(out, content, found)
+  print(compare_files.text(found))
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
+def _parse(arguments: list[str]) -> argparse.Namespace:
   parser = Parser(
     "python -m ebmjax.report",
     description=__doc__,
@@ -95,8 +94,3 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     help="the page (default: report.html in the run's folder, or compare.html)",
   )
   return parser.parse_args(arguments)
-
-
-def cli() -> None:
-  """Runs `python -m ebmjax.report`."""
-  sys.exit(main())

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ebmjax.config.schema import Fraction, NonNegative
-from ebmjax.methods import Addition, MethodSpec, gradient_learner
+from ebmjax.methods import MethodSpec, Plugin, gradient_learner
 
 
 def anchor(
@@ -29,7 +29,7 @@ def anchor(
     moved = jax.tree.map(lambda a, p: a + follow * (p - a), own[1], params)
     return jnp.full((), strength), moved
 
-  return gradient_learner(problem, Addition(init, loss, consolidate=consolidate))
+  return gradient_learner(problem, Plugin(init, loss, consolidate=consolidate))
 
 
 SPEC = MethodSpec(anchor, title="anchor", boundaries=True)

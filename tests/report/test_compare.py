@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,17 +12,19 @@ from ebmjax.report import (
   compare_files,
   compare_page,
   compare_plots,
+  compare_tables,
   significance,
   stored,
 )
 from ebmjax.tools.report import main
+from tests.report.histories import make_config, make_history
 from tests.report.pages import FACTS, Reader, store
 
 pytestmark = pytest.mark.usefixtures("no_plots")
 
 
 @pytest.fixture
-def runs(tmp_path, make_history, make_config):
+def runs(tmp_path):
   """Returns the folders of two runs of the same three seeds, and one of a seed."""
   better = make_history(tasks=5, classes=10, runs=3)
   worse = make_history(tasks=5, classes=10, runs=3)
@@ -32,6 +35,15 @@ def runs(tmp_path, make_history, make_config):
     store(tmp_path / "sbc", worse, make_config("sbc", objective="ce")),
     store(tmp_path / "one", one, make_config("sbc", objective="ce")),
   ]
+
+
+def compared(*folders: Path) -> compare.Comparison:
+  return compare.compare([stored.read(folder) for folder in folders])
+
+
+def shown(found: compare.Comparison) -> tuple[str, str]:
+  """Returns the page and the plain text of a comparison."""
+  return compare_page.render(found), compare_files.text(found)
 
 
 def test_the_same_seeds_are_compared_pair_by_pair():
@@ -71,13 +83,14 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
   printed = capsys.readouterr().out
   means = [stored.read(run).results["average_accuracy"]["mean"] for run in runs]
   assert "ebm  3  finetune  ebm      split MNIST  boundary-aware" in printed
-  assert "network.name=sbc, objective=ce" in printed
-  assert f"sbc less ebm: {means[1] - means[0]:+.2f} points, 95 % conf" in printed
-  assert "(paired t-test, 3 seeds)." in printed
-  assert f"one less ebm: {means[2] - means[0]:+.2f} points (one seed: no te" in printed
   assert "holm" not in printed  # there is one p-value
   cells = [line.split() for line in printed.splitlines()]
+  assert ["network.name", "ebm", "sbc", "sbc"] in cells
   assert ["Training", *["1.69", "TFLOP"] * 3] in cells
+  signed = [f"{mean - means[0]:+.2f}" for mean in means]
+  assert ["one", signed[2], *["-", "-", "one", "seed:", "no", "test"]] in cells
+  (tested,) = [line for line in cells if line[:2] == ["sbc", signed[1]]]
+  assert tested[3] == "to" and " ".join(tested[-4:]) == "paired t-test, 3 seeds"
   assert any(line[:4] == ["AUROC,", "free", "energy", "(%)"] for line in cells)
   assert "Not like for like" not in printed
   widths = {len(line) for line in printed.splitlines() if line.startswith("---")}
@@ -102,27 +115,21 @@ def test_the_command_compares_runs(runs, tmp_path, capsys):
     assert part in reader.text
 
 
-def test_runs_are_told_apart_without_colours(runs):
-  found = [stored.read(run) for run in [*runs, runs[0]]]
-  rows = compare.rows(found)
-  charts = compare_plots.draw(found, rows)
+def test_charts_have_a_line_a_run_told_apart_without_colours(runs):
+  """The curves are means over the tasks so far, then over seeds."""
+  found = compared(*runs, runs[0])
+  charts = compare_plots.draw(found)
   lines = charts["curves"].figure.axes[0].get_lines()
   assert len({line.get_marker() for line in lines}) == 4
-  made = compare_page.render(found, rows, [])
-  for number, row in enumerate(rows, start=1):
-    assert made.count(f">{number}: {row['name']}</text>") == 2  # a legend per chart
-
-
-def test_the_curves_are_means_over_the_tasks_so_far(runs):
-  found = [stored.read(run) for run in runs]
-  charts = compare_plots.draw(found, compare.rows(found))
-  line = charts["curves"].figure.axes[0].get_lines()[1]
-  accuracy = found[1].history.evaluations.accuracy[1:]
+  accuracy = found.runs[1].history.evaluations.accuracy[1:]
   wanted = 100 * np.nanmean(accuracy, axis=-1).mean(axis=1)
-  np.testing.assert_allclose(np.asarray(line.get_ydata(), float), wanted)
+  np.testing.assert_allclose(np.asarray(lines[1].get_ydata(), float), wanted)
+  page, _ = shown(found)
+  for number, row in enumerate(found.rows, start=1):
+    assert page.count(f">{number}: {row['name']}</text>") == 2  # a legend per chart
 
 
-def test_runs_that_are_not_like_for_like(tmp_path, make_history, make_config):
+def test_runs_that_are_not_like_for_like(tmp_path):
   evil = "<script>x</script>"
   facts = FACTS | {"data_full": False}
   free = make_config(setting="boundary_free", scenario="domain")
@@ -132,11 +139,10 @@ def test_runs_that_are_not_like_for_like(tmp_path, make_history, make_config):
     store(tmp_path / "b" / "run", make_history(), free, facts),
     store(tmp_path / "c", make_history(tasks=2), other),
   ]
-  runs = [stored.read(path) for path in paths]
-  names = compare.names([*runs, runs[2]])
+  found = compared(*paths, paths[2])
+  names = [row["name"] for row in found.rows]
   assert names == ["<script>x<script>/run", "b/run", "c (1)", "c (2)"]
-  notes = compare.warnings(runs)
-  assert notes == [
+  assert found.notes == [
     "Not like for like: the runs differ in stream.name (split, permuted).",
     "Not like for like: the runs differ in stream.scenario (class, domain).",
     "Not like for like: the runs differ in stream.setting (boundary_aware, "
@@ -144,26 +150,13 @@ def test_runs_that_are_not_like_for_like(tmp_path, make_history, make_config):
     "Not like for like: the runs differ in stream.tasks (5, 3).",
     "Not the full data set: b/run; not comparable with the paper's.",
   ]
-  rows = compare.rows(runs)
-  reader = Reader(compare_page.render(runs, rows, notes))
+  reader = Reader(shown(found)[0])
   assert reader.faults == []
-  assert all(note in reader.text for note in notes)
+  assert all(note in reader.text for note in found.notes)
   assert "<script>x<script>/run" in reader.text
 
 
-def test_other_images_are_told(tmp_path, make_history, make_config):
-  facts = FACTS | {"data_digest": "another"}
-  paths = [
-    store(tmp_path / "a", make_history(), make_config()),
-    store(tmp_path / "b", make_history(), make_config(), facts),
-  ]
-  notes = compare.warnings([stored.read(path) for path in paths])
-  assert notes[0] == "Not like for like: the images of the runs are not the same."
-
-
-def test_what_the_runs_are_scored_on_and_start_from_is_told(
-  tmp_path, make_history, make_config
-):
+def test_what_the_runs_are_scored_on_and_start_from_is_told(tmp_path):
   held_out = make_config(tasks=4)
   held_out["data"]["validation"] = 500
   facts = FACTS | {"data_digest": "another", "weights_digest": "a"}
@@ -172,7 +165,7 @@ def test_what_the_runs_are_scored_on_and_start_from_is_told(
     store(tmp_path / "b", make_history(), held_out, FACTS | {"weights_digest": "b"}),
     store(tmp_path / "c", make_history(), make_config()),  # its weights are not known
   ]
-  assert compare.warnings([stored.read(path) for path in paths]) == [
+  assert compared(*paths).notes == [
     "Not like for like: the runs differ in data.validation (0, 500).",
     "Not like for like: the runs differ in stream.tasks (5, 4).",
     "Not like for like: the images of the runs are not the same.",
@@ -184,51 +177,44 @@ def test_what_the_runs_are_scored_on_and_start_from_is_told(
 def test_holm_s_correction():
   # By hand: 3 * 0.01, then 2 * 0.03, and 0.04 not below the one before it.
   assert significance.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-  assert significance.holm([0.6, 0.9]) == [1.0, 1.0]
-  assert significance.holm([]) == []
+  assert significance.holm([0.6, 0.9]) == [1.0, 1.0] and significance.holm([]) == []
 
 
 def test_several_p_values_are_corrected(runs):
-  found = [stored.read(run) for run in (*runs, runs[1])]
-  rows = compare.rows(found)
-  ps = [row["difference"]["p"] for row in (rows[1], rows[3])]
-  corrected = [row["difference"]["p_holm"] for row in (rows[1], rows[3])]
+  found = compared(*runs, runs[1])
+  differences = [found.rows[place]["difference"] for place in (1, 3)]
+  ps = [difference["p"] for difference in differences]
+  corrected = [difference["p_holm"] for difference in differences]
   assert ps[0] == ps[1] and corrected == pytest.approx([2 * p for p in ps])
-  assert compare.several_tests(rows) and not compare.several_tests(rows[:3])
-  text = compare_files.text(found, rows, [])
+  page, text = shown(found)
   said = significance.p_text(corrected[0])
-  assert text.count(f"(holm {said})") == 2 and compare_files.HOLM in text
-  assert f"(holm {said})" in compare_page.render(found, rows, [])
+  assert text.count(f"(holm {said})") == 2 and compare_tables.HOLM in text
+  assert f"(holm {said})" in page
 
 
-def test_the_keys_in_which_runs_differ_are_listed(tmp_path, make_history, make_config):
+def test_the_keys_in_which_runs_differ_are_listed(tmp_path):
   """Two runs of the same method are told apart; seeds and places do not count."""
   slow, fast = make_config(), make_config()
   slow |= {"optimiser": {"learning_rate": 0.5}, "seed": 0}
   fast |= {"optimiser": {"learning_rate": 0.25}, "seed": 7}
-  found = [
-    stored.read(store(tmp_path / name, make_history(), config))
+  folders = [
+    store(tmp_path / name, make_history(), config)
     for name, config in (("slow", slow), ("fast", fast), ("again", slow))
   ]
-  rows = compare.rows(found)
+  found = compared(*folders)
   key = "optimiser.learning_rate"
-  assert [row["differing"] for row in rows] == [{key: 0.5}, {key: 0.25}, {key: 0.5}]
-  text = compare_files.text(found, rows, [])
-  lines = {line.split()[0]: line for line in reversed(text.splitlines())}
-  assert lines["slow"].endswith(f"{key}=0.5") and lines["again"].endswith(f"{key}=0.5")
-  assert lines["fast"].endswith(f"{key}=0.25")
-  page = Reader(compare_page.render(found, rows, []))
-  assert f"{key} 0.5 0.25 0.5" in page.text
-  assert f"differing.{key}" in compare_files.to_csv(rows).splitlines()[0]
-  alike = [found[0], found[2]]
-  page = Reader(compare_page.render(alike, compare.rows(alike), []))
-  assert "differ in no configuration key" in page.text
+  differing = [row["differing"] for row in found.rows]
+  assert differing == [{key: 0.5}, {key: 0.25}, {key: 0.5}]
+  page, text = shown(found)
+  assert [key, "0.5", "0.25", "0.5"] in [line.split() for line in text.splitlines()]
+  assert f"{key} 0.5 0.25 0.5" in Reader(page).text
+  assert f"differing.{key}" in compare_files.to_csv(found.rows).splitlines()[0]
+  alike = shown(compared(*folders[::2]))
+  assert all(compare_tables.ALIKE in part for part in alike)
 
 
 @pytest.mark.parametrize("by", ["digest", "name", "validation"])
-def test_other_data_have_neither_a_p_value_nor_a_winner(
-  by, tmp_path, make_history, make_config
-):
+def test_other_data_have_neither_a_p_value_nor_a_winner(by, tmp_path):
   config, facts = make_config(), FACTS
   if by == "digest":
     facts = FACTS | {"data_digest": "another"}
@@ -238,17 +224,17 @@ def test_other_data_have_neither_a_p_value_nor_a_winner(
     config["data"]["validation"] = 10
   other = make_history()
   other.evaluations.accuracy[:] *= np.array([[0.5], [0.6]])
-  found = [
-    stored.read(store(tmp_path / "a", make_history(), make_config())),
-    stored.read(store(tmp_path / "b", other, config, facts)),
-  ]
-  rows, notes = compare.rows(found), compare.warnings(found)
-  assert rows[1]["difference"]["p"] is None is rows[1]["difference"]["low"]
-  assert rows[1]["difference"]["test"] == compare.OTHER_DATA
-  assert any("have no p-value" in note for note in notes)
-  page = Reader(compare_page.render(found, rows, notes)).text
+  found = compared(
+    store(tmp_path / "a", make_history(), make_config()),
+    store(tmp_path / "b", other, config, facts),
+  )
+  difference = found.rows[1]["difference"]
+  assert difference["p"] is None is difference["low"]
+  assert difference["test"] == compare.OTHER_DATA
+  assert any("have no p-value" in note for note in found.notes)
+  page, text = shown(found)
   assert "highest average" not in page and "different data" in page
-  assert "p = " not in page + compare_files.text(found, rows, notes)
+  assert "p = " not in page + text
 
 
 def test_faults_are_told_in_a_sentence(runs, tmp_path, capsys):
@@ -278,12 +264,3 @@ def test_faults_are_told_in_a_sentence(runs, tmp_path, capsys):
     told = capsys.readouterr()
     assert sentence in told.err and told.out == ""
     assert told.err.startswith("ebmjax: ") and told.err.count("\n") == 1
-
-
-def test_help_helps(capsys):
-  with pytest.raises(SystemExit) as ended:
-    main(["--help"])
-  assert ended.value.code == 0
-  text = capsys.readouterr().out
-  for part in ("RUN", "--out FILE", "confidence interval", "examples:", "runs/splitm"):
-    assert part in text

@@ -8,9 +8,10 @@ import pytest
 
 from ebmjax import config as configuration
 from ebmjax.paper.commands import with_figure
-from ebmjax.report import files, page, plots, plotting, read, summarise
+from ebmjax.report import page, plots, plotting, read, summarise
 from ebmjax.report.labels import DASH
 from ebmjax.tools.report import main
+from tests.report.histories import make_config, make_history
 from tests.report.pages import FACTS, Reader, losses, luminance, store
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"
@@ -29,12 +30,13 @@ def render(history, config=None, facts=FACTS, scalars=()) -> str:
   return page.render(summarise(history, config, facts), history, charts)
 
 
-def test_a_page_says_what_was_run_and_what_came_out(make_history):
+def test_a_page_says_what_was_run_and_what_came_out():
   history = make_history(tasks=5, classes=10, runs=3)
   config = full_config(seeds=3, network__hidden=77, negatives="one_of_task")
   results = with_figure(summarise(history, config, FACTS))
-  charts = plots.draw(history, losses(history.seeds))
-  reader = Reader(page.render(results, history, charts))
+  made = page.render(results, history, plots.draw(history, losses(history.seeds)))
+  check_colours(re.findall(r"<svg.*?</svg>", made, re.DOTALL)[0])
+  reader = Reader(made)
   assert reader.faults == []
   mean, sem = (results["average_accuracy"][key] for key in ("mean", "sem"))
   for part in (
@@ -66,7 +68,18 @@ def test_a_page_says_what_was_run_and_what_came_out(make_history):
   assert reader.tags["figure"] == reader.tags["svg"] == 6
 
 
-def test_energies_as_rejection_by_task_end(make_history, no_plots):
+def check_colours(curves: str) -> None:
+  """Requires a chart in the page's colours, light and dark; its text stays text."""
+  for part in ("var(--line-0)", "var(--line-4)", "var(--rule)", "currentColor"):
+    assert part in curves
+  fixed = {*re.findall(r"#[0-9a-f]{6}\b", curves)}
+  assert not fixed & {colour.lower() for colour in (*plotting.PALETTE, plotting.INK)}
+  for text in ("test accuracy (%)", "training step", "task 5", "mean so far"):
+    assert f">{text}</text>" in curves
+  assert "<style" not in curves and "<metadata" not in curves
+
+
+def test_energies_as_rejection_by_task_end(no_plots):
   history = make_history(tasks=3, runs=2)
   reader = Reader(render(history))
   auroc = 100 * history.evaluations.auroc_lowest[4]  # the end of the second task
@@ -82,7 +95,7 @@ def test_energies_as_rejection_by_task_end(make_history, no_plots):
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_nested_facts_get_a_row_an_entry(make_history):
+def test_nested_facts_get_a_row_an_entry():
   facts = FACTS | {"odd": {"deep": {"one_two": [1, 2]}, "none": None}}
   made = render(make_history(), facts=facts)
   rows = re.findall(r'<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', made)
@@ -101,28 +114,31 @@ def test_nested_facts_get_a_row_an_entry(make_history):
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_every_key_of_the_configuration_is_there(make_history):
+def test_every_key_of_the_configuration_is_there():
   config = full_config(stream__tasks=3)
   text = Reader(render(make_history(), config)).text
   for key in configuration.flat_keys(configuration.default()):
     assert f" {key} " in text
 
 
-def test_what_users_wrote_is_shown_and_not_obeyed(make_history):
-  history = make_history(names=(EVIL, *"bcdef"))
+def test_what_users_wrote_is_shown_and_not_obeyed():
+  history = make_history(names=(EVIL, "$x_1$", *"cdef"))
   config = full_config(data__dir=EVIL, stream__tasks=3)
   config["network"]["name"] = config["method"]["name"] = EVIL
   config["data"]["name"] = config["objective"] = config[EVIL] = EVIL
   environment = FACTS["environment"] | {"device": EVIL, "packages": {EVIL: EVIL}}
   facts = FACTS | {"data_source": EVIL, "data_full": False, "command": EVIL}
-  reader = Reader(render(history, config, facts | {"environment": environment}))
+  made = render(history, config, facts | {"environment": environment})
+  reader = Reader(made)
   assert reader.faults == []
   assert reader.tags["img"] == 0
   assert reader.text.count(EVIL) >= 10
+  # No mathematics: one map has the name once, two have it twice.
+  assert made.count(">$x_1$</text>") == 5
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_other_data_than_the_full_set_is_flagged(make_history):
+def test_other_data_than_the_full_set_is_flagged():
   facts = FACTS | {"data_full": False, "data_source": "ONLY 5,000 IMAGES"}
   reader = Reader(render(make_history(), facts=facts))
   banners = [a for _, a in reader.elements if a.get("class") == "banner"]
@@ -139,15 +155,18 @@ def test_other_data_than_the_full_set_is_flagged(make_history):
   ],
   ids=str,
 )
-def test_pages_of_every_size(size, make_history):
+def test_charts_and_pages_of_every_size(size):
   history = make_history(**size)
+  charts = plots.draw(history, losses(history.seeds, points=900))
+  assert all(len(plots.png(chart)) > 5000 for chart in charts.values())
   config = full_config(stream__tasks=size["tasks"], data__name="cifar100")
-  made = render(history, config, scalars=losses(history.seeds, points=900))
-  assert Reader(made).faults == []
+  made = page.render(summarise(history, config, FACTS), history, charts)
+  reader = Reader(made)
+  assert reader.faults == [] and reader.tags["svg"] == 6
   assert len(made.encode()) < 1_000_000  # three would be allowed
 
 
-def test_an_older_run_with_few_facts(make_history, make_config):
+def test_an_older_run_with_few_facts():
   history = make_history(tasks=5, classes=10, runs=1)
   history.evaluations.accuracy[-1, 0, 0] = np.nan
   reader = Reader(render(history, make_config(), facts={}))
@@ -161,22 +180,8 @@ def test_an_older_run_with_few_facts(make_history, make_config):
     assert part in reader.text.replace(" .", ".")
 
 
-def test_memorised_images_are_called_training_images(tmp_path, make_history, no_plots):
-  config = full_config(data__memorise=True, stream__tasks=3)
-  folder = store(tmp_path / "run", make_history(), config)
-  made = (folder / "report.html").read_text("utf-8")
-  assert "Scored on training images." in made and "test images" not in made
-  history = read(folder).history
-  axes = plots.accuracy_per_task(history).figure.axes[0]
-  assert axes.get_ylabel() == "training accuracy (%)"
-  plain = plots.accuracy_per_task(make_history()).figure.axes[0]
-  assert plain.get_ylabel() == "test accuracy (%)"
-
-
-def test_the_matplotlib_figures_of_memorised_images(
-  tmp_path, make_history, monkeypatch
-):
-  seen = []
+def test_memorised_images_are_called_training_images(tmp_path, monkeypatch):
+  seen = [make_history()]
 
   def draw(history, scalars):
     seen.append(history)
@@ -184,11 +189,16 @@ def test_the_matplotlib_figures_of_memorised_images(
 
   monkeypatch.setattr(plots, "draw", draw)
   config = full_config(data__memorise=True, stream__tasks=3)
-  files.write(tmp_path, make_history(), config, {}, [])
-  assert [history.evaluated_on for history in seen] == ["training"]
+  folder = store(tmp_path / "run", make_history(), config)
+  made = (folder / "report.html").read_text("utf-8")
+  assert "Scored on training images." in made and "test images" not in made
+  for history, images in zip(seen, ("test", "training"), strict=True):
+    axes = plots.accuracy_per_task(history).figure.axes[0]
+    assert axes.get_ylabel() == f"{images} accuracy (%)"
+  assert read(folder).history.evaluated_on == "training"
 
 
-def test_a_finished_run_gets_its_page_anew(tmp_path, make_history, no_plots, capsys):
+def test_a_finished_run_gets_its_page_anew(tmp_path, no_plots, capsys):
   folder = store(tmp_path / "run", make_history(), full_config(stream__tasks=3))
   first = (folder / "report.html").read_bytes()
   (folder / "report.html").unlink()
@@ -197,24 +207,6 @@ def test_a_finished_run_gets_its_page_anew(tmp_path, make_history, no_plots, cap
   printed = capsys.readouterr().out
   assert "Average accuracy (%)" in printed
   assert f"Page: {folder / 'report.html'}" in printed
-
-
-def test_a_chart_takes_the_colours_of_the_page(make_history):
-  """So that one file serves light and dark; its text stays text."""
-  made = render(make_history(tasks=5, classes=10), scalars=losses((0, 1)))
-  curves = re.findall(r"<svg.*?</svg>", made, re.DOTALL)[0]
-  for part in ("var(--line-0)", "var(--line-4)", "var(--rule)", "currentColor"):
-    assert part in curves
-  fixed = {*re.findall(r"#[0-9a-f]{6}\b", curves)}
-  assert not fixed & {colour.lower() for colour in (*plotting.PALETTE, plotting.INK)}
-  for text in ("test accuracy (%)", "training step", "task 5", "mean so far"):
-    assert f">{text}</text>" in curves
-  assert "<style" not in curves and "<metadata" not in curves
-
-
-def test_a_class_name_is_not_taken_for_mathematics(make_history):
-  made = render(make_history(names=("$x_1$", *"bcdef")))
-  assert made.count(">$x_1$</text>") == 5  # one map has it once, two have it twice
 
 
 def test_every_number_on_a_map_can_be_read():

@@ -12,7 +12,7 @@ from ebmjax import config as configuration
 from ebmjax.report import page
 from ebmjax.tools.report import main
 from tests.chromium import Chromium, find
-from tests.report.conftest import make_history
+from tests.report.histories import make_history
 from tests.report.pages import FACTS, luminance, store
 
 PHONE, DESK = (390, 844), (1280, 900)

@@ -10,15 +10,14 @@ from ebmjax.paper import commands
 from ebmjax.paper.commands import with_figure
 from ebmjax.report import (
   closing_table,
-  compare,
   page,
   paper_comparison,
-  stored,
   summarise,
 )
 from ebmjax.runtime import json_files
 from ebmjax.tools.report import main
 from tests.helpers import read_results
+from tests.report.histories import make_history
 from tests.report.pages import FACTS, Reader, store
 
 SPLIT = "configs/splitmnist.py"
@@ -45,7 +44,7 @@ def departures(chosen: str, config: dict[str, Any]) -> tuple[Difference, ...]:
   return differences(config, commands.load(chosen).to_dict())
 
 
-def test_a_key_that_decides_the_result_is_told_with_both_values(make_history):
+def test_a_key_that_decides_the_result_is_told_with_both_values():
   history = make_history(tasks=5, classes=10)
   run = results_of(history, SPLIT, stream__iterations=200, network__gate="none")
   gate = commands.load(SPLIT).network.gate
@@ -58,7 +57,7 @@ def test_a_key_that_decides_the_result_is_told_with_both_values(make_history):
   assert "stream.iterations=200 (there 2000)." in text
 
 
-def test_a_key_that_decides_nothing_is_not_told(make_history):
+def test_a_key_that_decides_nothing_is_not_told():
   history = make_history(tasks=5, classes=10)
   run = results_of(history, SPLIT, seeds=2, eval__every=7, data__dir="elsewhere")
   assert paper_comparison.remarks(run) == [] and paper_comparison.note(run) is None
@@ -86,14 +85,14 @@ def test_a_key_of_the_same_value_is_not_told_though_one_does_not_read_it():
   ]
 
 
-def test_a_key_that_another_choice_lacks_is_told_by_the_choice(make_history):
+def test_a_key_that_another_choice_lacks_is_told_by_the_choice():
   config = config_of(SPLIT, optimiser__name="sgd")
   config["network"]["old"] = 3  # of a version before: it decides nothing any more
   run = with_figure(summarise(make_history(tasks=5, classes=10), config, FACTS))
   assert paper_comparison.remarks(run) == ["optimiser.name=sgd (there adam)"]
 
 
-def test_a_figure_of_another_protocol_is_told_as_the_ledger_does(make_history):
+def test_a_figure_of_another_protocol_is_told_as_the_ledger_does():
   history = make_history(tasks=5, classes=10)
   run = results_of(history, "configs/cifar10.py:dgr,sbc")
   assert paper_comparison.remarks(run) == [
@@ -103,7 +102,7 @@ def test_a_figure_of_another_protocol_is_told_as_the_ledger_does(make_history):
   assert "No run of ours can be set against it: another protocol (its own" in text
 
 
-def test_a_stored_run_has_the_figure_of_this_version(make_history, tmp_path, capsys):
+def test_a_stored_run_has_the_figure_of_this_version(tmp_path, capsys):
   history = make_history(tasks=5, classes=10)
   config = config_of(SPLIT, stream__scenario="domain")
   run = store(tmp_path / "run", history, config_of(SPLIT))
@@ -118,7 +117,7 @@ def test_a_stored_run_has_the_figure_of_this_version(make_history, tmp_path, cap
   assert "Our command for it" in Reader((run / page.NAME).read_text("utf-8")).text
 
 
-def test_a_figure_without_a_command_is_shown_alone(make_history):
+def test_a_figure_without_a_command_is_shown_alone():
   """As an earlier version stored it, and as others may hand one in."""
   history = make_history(tasks=5, classes=10)
   paper = {"cell": "boundary_aware/ebm/split_mnist", "accuracy": 53.12, "sem": 0.04}
@@ -126,9 +125,12 @@ def test_a_figure_without_a_command_is_shown_alone(make_history):
   text = Reader(page.render(run, history, {})).text
   assert "53.12 ± 0.04" in text and "The paper's figure" not in text
   assert paper_comparison.remarks(run) == []
+  none = results_of(history, SPLIT, stream__scenario="domain")
+  text = Reader(page.render(none, history, {})).text
+  assert none["paper"] is None and "The paper's figure" not in text
 
 
-def test_of_many_departures_the_number_is_told(make_history):
+def test_of_many_departures_the_number_is_told():
   changes = {
     "stream__iterations": 20,
     "stream__batch_size": 16,
@@ -142,7 +144,7 @@ def test_of_many_departures_the_number_is_told(make_history):
   assert str(paper_comparison.note(run)).endswith(" and 2 others.")
 
 
-def test_a_page_sets_the_run_against_the_figure_s_command(make_history):
+def test_a_page_sets_the_run_against_the_figure_s_command():
   history = make_history(tasks=5, classes=10)
   run = results_of(history, "configs/splitmnist.py:ewc,sbc")
   reader = Reader(page.render(run, history, {}))
@@ -158,7 +160,7 @@ def test_a_page_sets_the_run_against_the_figure_s_command(make_history):
     assert part in reader.text, part
 
 
-def test_a_page_of_the_figure_s_own_run_says_so(make_history):
+def test_a_page_of_the_figure_s_own_run_says_so():
   history = make_history(tasks=5, classes=10)
   chosen = "configs/splitmnist.py:boundary_free,si,sbc"
   text = Reader(page.render(results_of(history, chosen), history, {})).text
@@ -167,14 +169,7 @@ def test_a_page_of_the_figure_s_own_run_says_so(make_history):
   assert "other configuration" not in text and "not that of" not in text
 
 
-def test_a_page_without_a_figure_has_no_such_part(make_history):
-  history = make_history(tasks=5, classes=10)
-  run = results_of(history, SPLIT, stream__scenario="domain")
-  text = Reader(page.render(run, history, {})).text
-  assert run["paper"] is None and "The paper's figure" not in text
-
-
-def test_a_comparison_stars_the_figures_of_others(make_history, tmp_path, capsys):
+def test_a_comparison_stars_the_figures_of_others(tmp_path, capsys):
   history = make_history(tasks=5, classes=10)
   own = store(tmp_path / "own", history, config_of(SPLIT))
   short = store(tmp_path / "short", history, config_of(SPLIT, stream__iterations=9))
@@ -190,4 +185,5 @@ def test_a_comparison_stars_the_figures_of_others(make_history, tmp_path, capsys
     [],
     ["stream.iterations=9 (there 2000)"],
   ]
-  assert compare.starred(compare.rows([stored.read(own)])) is None
+  assert main([str(own), str(own), f"--out={out}"]) == 0
+  assert STAR not in capsys.readouterr().out

@@ -9,6 +9,7 @@ import pytest
 from ebmjax.report import METRICS, History, summarise
 from ebmjax.report.results import jsonable
 from ebmjax.types import Evaluation
+from tests.report.histories import make_config, make_history
 
 NAN = np.nan
 
@@ -52,7 +53,7 @@ def history() -> History:
   )
 
 
-def test_numbers_of_a_run(history, make_config):
+def test_numbers_of_a_run(history):
   results = summarise(history, make_config(), {})
   assert results["per_seed"] == [70.0, 50.0]
   # two values 20 apart: sample deviation 20 / sqrt(2), SEM 10
@@ -92,7 +93,7 @@ def test_numbers_of_a_run(history, make_config):
   assert results["paper"] is None  # unless one is handed in
 
 
-def test_evaluation_at_the_end_alone_gives_null(history, make_config):
+def test_evaluation_at_the_end_alone_gives_null(history):
   end = history._replace(
     steps=history.steps[-1:],
     tasks_finished=history.tasks_finished[-1:],
@@ -107,19 +108,19 @@ def test_evaluation_at_the_end_alone_gives_null(history, make_config):
   assert results["untrained_masked_accuracy"] == [[None, None], [None, None]]
 
 
-def test_unfinished_run_has_no_average(history, make_config):
+def test_unfinished_run_has_no_average(history):
   short = history._replace(at_task_end=np.array([False, False, True, False, False]))
   assert summarise(short, make_config(), {})["average_accuracy"] is None
 
 
-def test_single_run_of_a_single_task(make_history, make_config):
+def test_single_run_of_a_single_task():
   results = summarise(make_history(tasks=1, runs=1), make_config(tasks=1), {})
   assert results["average_accuracy"]["n"] == 1
   assert results["average_accuracy"]["sem"] is None
   assert results["forgetting"] is None
 
 
-def test_facts_config_and_paper_pass_through(history, make_config):
+def test_facts_config_and_paper_pass_through(history):
   facts = {"commit": "abc", "versions": {"jax": "0.10"}, "wall_time": 1.5, "x": None}
   config = make_config()
   paper = {"cell": "a/b", "accuracy": 50.0, "departures": [["seed", 1, None]]}
@@ -130,7 +131,7 @@ def test_facts_config_and_paper_pass_through(history, make_config):
   assert priced["facts"] == facts and priced["budget"] == {"parameters": 7}
 
 
-def test_results_are_strict_json(history, make_config):
+def test_results_are_strict_json(history):
   facts = {"rate": NAN, "steps": np.int64(3), "path": Path("data"), "shape": (2, 3)}
   results = summarise(history, make_config(), facts)
   text = json.dumps(results, allow_nan=False)

@@ -22,6 +22,7 @@ from ebmjax.runtime import json_files
 from ebmjax.runtime.results import is_reportable, is_valid
 from ebmjax.tools.report import main
 from tests.helpers import read_results
+from tests.report.histories import make_config, make_history
 from tests.report.pages import Reader, store
 from tests.report.test_report_tensorboard import points, read_events
 
@@ -41,7 +42,7 @@ def first_version(results: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def old(tmp_path, make_history, make_config):
+def old(tmp_path):
   """Returns the folder of a run of schema 1."""
   folder = store(tmp_path / "old", make_history(tasks=5, classes=10), make_config())
   path = folder / "results.json"
@@ -49,7 +50,7 @@ def old(tmp_path, make_history, make_config):
   return folder
 
 
-def test_an_older_file_is_shown_without_what_it_lacks(make_history, make_config):
+def test_an_older_file_is_shown_without_what_it_lacks():
   results = first_version(summarise(make_history(), make_config(), {}))
   assert is_reportable(results)
   text = closing_table(results)
@@ -69,47 +70,38 @@ def test_an_older_run_gets_its_page_and_is_compared(old, tmp_path, capsys):
   assert "Learning accuracy (%)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-  "change",
-  [
-    {"forgetting": 3},
-    {"forgetting": {"mean": "a", "sem": None, "n": 1}},
-    {"metrics": 3},
-    {"metrics": {"other": 3, "forgetting": None}},
-    {"metrics": {"other": {}}},
-    {"schema": 99, "later": [1]},
-    {"paper": "x"},
-    {"facts": {"wall_time": "x", "environment": 3, "steps_per_second": []}},
-  ],
-  ids=str,
-)
-def test_odd_parts_do_no_harm(old, change, capsys):
-  path = old / "results.json"
-  content = json_files.read(path, {}, "")
-  json_files.write(path, content | change)
-  assert main([str(old)]) == 0
-  assert "Average accuracy (%)" in capsys.readouterr().out
+ODD: list[dict[str, Any]] = [
+  {"forgetting": 3},
+  {"forgetting": {"mean": "a", "sem": None, "n": 1}},
+  {"metrics": 3},
+  {"metrics": {"other": 3, "forgetting": None}},
+  {"metrics": {"other": {}}},
+  {"schema": 99, "later": [1]},
+  {"paper": "x"},
+  {"facts": {"wall_time": "x", "environment": 3, "steps_per_second": []}},
+]
+DAMAGED: list[dict[str, Any]] = [
+  {"seeds": []},
+  {"per_seed": [1.0]},
+  {"accuracy_matrix": [[1.0]]},
+  {"average_accuracy": None},
+  {"average_accuracy": {"mean": 1.0, "sem": "x", "n": 2}},
+  {"config": {}},
+]
 
 
-@pytest.mark.parametrize(
-  "change",
-  [
-    {"seeds": []},
-    {"per_seed": [1.0]},
-    {"accuracy_matrix": [[1.0]]},
-    {"average_accuracy": None},
-    {"average_accuracy": {"mean": 1.0, "sem": "x", "n": 2}},
-    {"config": {}},
-  ],
-  ids=str,
-)
-def test_a_damaged_file_is_one_sentence(old, change, capsys):
+def test_odd_parts_do_no_harm_and_damage_is_one_sentence(old, capsys):
   path = old / "results.json"
   content = json_files.read(path, {}, "")
-  json_files.write(path, content | change)
-  assert main([str(old)]) == 1
-  said = capsys.readouterr().err
-  assert "is not the results of a run" in said and said.count("\n") == 1
+  for change in ODD:
+    json_files.write(path, content | change)
+    assert main([str(old)]) == 0, change
+    assert "Average accuracy (%)" in capsys.readouterr().out
+  for change in DAMAGED:
+    json_files.write(path, content | change)
+    assert main([str(old)]) == 1, change
+    said = capsys.readouterr().err
+    assert "is not the results of a run" in said and said.count("\n") == 1
 
 
 def best_task(history) -> np.ndarray:
@@ -121,7 +113,7 @@ BEST = MetricSpec(
 )
 
 
-def test_a_metric_is_one_row(tmp_path, make_history, make_config):
+def test_a_metric_is_one_row(tmp_path):
   """From outside here; in every output, and after its code is gone."""
   history, config = make_history(), make_config()
   store(tmp_path, history, config)
@@ -133,11 +125,9 @@ def test_a_metric_is_one_row(tmp_path, make_history, make_config):
   page = Reader((tmp_path / "report.html").read_text("utf-8")).text
   assert f"Best task (%) Accuracy of the best task. {mean}" in page
   assert "best_task" in (tmp_path / "metrics.csv").read_text()
-  rows = compare.rows([run, run])
-  assert f"Best task (%)                     {mean}" in compare_files.text(
-    [run, run], rows, []
-  )
-  assert "metrics.best_task.mean" in compare_files.to_csv(rows)
+  found = compare.compare([run, run])
+  assert f"Best task (%)                     {mean}" in compare_files.text(found)
+  assert "metrics.best_task.mean" in compare_files.to_csv(found.rows)
   newest = max((tmp_path / "tensorboard").iterdir(), key=lambda path: path.name[-3:])
   events: list[Event] = read_events(newest)
   tags = {tag: value for tag, _, value in points(events)}
@@ -154,12 +144,12 @@ def test_a_metric_is_one_row(tmp_path, make_history, make_config):
     (best_task, "is no metric"),
   ],
 )
-def test_a_metric_that_cannot_be_is_refused(spec, sentence, make_history, make_config):
+def test_a_metric_that_cannot_be_is_refused(spec, sentence):
   with pytest.raises(ConfigError, match=sentence):
     summarise(make_history(), make_config(), {}, [spec])
 
 
-def test_a_metric_without_a_value_is_null(make_history, make_config):
+def test_a_metric_without_a_value_is_null():
   none = BEST._replace(function=lambda history: None)
   assert summarise(make_history(), make_config(), {}, [none])["best_task"] is None
 

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import json
+import os
 import sys
 from collections.abc import Iterable
 from itertools import chain
@@ -22,37 +23,11 @@ from ebmjax.runtime.terminal import (
   whole_number,
 )
 from ebmjax.tools import bench
-from ebmjax.tools.bench import (
-  curves,
-  estimator,
-  evaluation,
-  figure,
-  inference,
-  peer,
-  roofline,
-  runs,
-  seeds,
-  share,
-  tables,
-  training,
-)
+from ebmjax.tools.bench import figure, peer
 from ebmjax.tools.bench.cases import quick
 from ebmjax.tools.bench.measuring import Options
+from ebmjax.tools.bench.sections import SECTIONS, Figures, read, show
 
-Figures = dict[str, Any]  # rows by section; environment, failures and how it was asked
-# A section is a module: TITLE, CASES, measure(case, options), which returns a row of
-# figures, and TABLES, functions from a row to {column: cell}.
-SECTIONS: dict[str, Any] = {
-  "training": training,
-  "inference": inference,
-  "seeds": seeds,
-  "evaluation": evaluation,
-  "estimator": estimator,
-  "share": share,
-  "roofline": roofline,
-  "runs": runs,
-  "curves": curves,
-}
 USUAL = tuple(name for name in SECTIONS if name != "curves")
 _ROUNDS = {False: 7, True: 2}  # by --quick
 
@@ -64,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _act(given: argparse.Namespace) -> int:
-  figures = _read(given.show) if given.show else _measure(given)
+  figures = read(given.show) if given.show else _measure(given)
   print(show(figures))
   if given.out and not given.show:
     _write(given.out, figures)  # a fault of the disk may have passed
@@ -76,21 +51,6 @@ def _act(given: argparse.Namespace) -> int:
   return 0
 
 
-def show(figures: Figures) -> str:
-  """Returns the tables of all sections that have rows, and what failed."""
-  parts = [
-    f"{section.TITLE}\n\n{tables.markdown(figures[name], *section.TABLES)}\n"
-    for name, section in SECTIONS.items()
-    if figures.get(name)
-  ]
-  if figures["quick"]:
-    parts.insert(0, "Made with --quick: these are no results.\n")
-  failures = [
-    f"{one['case']} ({one['section']}): {one['error']}" for one in figures["failures"]
-  ]
-  return "\n".join([*parts, *(f"failed: {line}" for line in failures)])
-
-
 def _measure(given: argparse.Namespace) -> Figures:
   """Returns the rows of the cases asked for; what fails is told and passed over."""
   chosen = _choose(given)
@@ -100,7 +60,8 @@ def _measure(given: argparse.Namespace) -> Figures:
   options = Options(python, given.rounds or _ROUNDS[given.quick], given.quick)
   figures: Figures = {name: [] for name in chosen}
   figures |= {"failures": [], "quick": given.quick, "rounds": options.rounds}
-  figures["environment"] = environment.describe()
+  figures["environment"] = environment.describe() | {"cores": os.cpu_count()}
+  figures["peer"] = peer.describe_python(python) if python else None
   for name, cases in chosen.items():
     for case in cases:
       print(f"ebmjax: {name}: {case.name}", file=sys.stderr, flush=True)
@@ -164,18 +125,6 @@ def _write_or_tell(path: Path, figures: Figures) -> None:
     _write(path, figures)
   except UserError as error:
     print(f"ebmjax: {error}", file=sys.stderr, flush=True)
-
-
-def _read(path: Path) -> Figures:
-  try:
-    figures: Figures = json.loads(path.read_text())
-    show(figures)
-  except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-    raise UserError(
-      f"{path} does not hold figures of the benchmark ({type(error).__name__}); give a "
-      "file that --out has written."
-    ) from error
-  return figures
 
 
 def _names(sections: Iterable[str] = tuple(SECTIONS)) -> list[str]:

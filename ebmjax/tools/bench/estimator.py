@@ -1,33 +1,24 @@
 """Times the estimator beside the runner: the same training, the same predictions."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ebmjax.config import default, flat_keys
 from ebmjax.data import DATASETS
 from ebmjax.models.estimator import EnergyClassifier
 from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench import evaluation, tables, training
-from ebmjax.tools.bench.cases import Changes, load, make, noise
+from ebmjax.tools.bench.cases import Training, load, make, noise
 from ebmjax.tools.bench.measuring import Options, Row, interleave, spread, timed
 
 TITLE = "The estimator beside the runner"
 _CALLS = 50  # with one image each, in a round
 
 
-class Estimating(NamedTuple):
-  """A network to train on all classes at once, named as on the command line."""
-
-  name: str
-  config: str
-  steps: int  # of one round
-  changes: Changes = ()
-
-
 # As many steps as MNIST has whole batches.
-CASES = (Estimating("Estimator, EBM, all of MNIST's classes", "splitmnist.py", 468),)
+CASES = (Training("Estimator, EBM, all of MNIST's classes", "splitmnist.py", 468),)
 
 
-def measure(case: Estimating, options: Options) -> Row:
+def measure(case: Training, options: Options) -> Row:
   """Returns rates of both: steps, predicted images, and calls with one image."""
   config = load(case.config, case.changes)
   config.stream.update(tasks=1, iterations=case.steps)

@@ -6,7 +6,6 @@ from ebmjax.report import plotting
 from ebmjax.tools.bench.measuring import OURS, Row
 
 if TYPE_CHECKING:
-  from matplotlib.artist import Artist
   from matplotlib.axes import Axes
   from matplotlib.figure import Figure
 
@@ -35,7 +34,15 @@ def draw(rows: list[Row]) -> "Figure":
     axes.minorticks_off()
     axes.tick_params(labelsize=8)
     axes.grid(color="0.92", linewidth=0.6)
-  _legend(figure)
+  named = [axes.get_legend_handles_labels() for axes in figure.axes]
+  lines = {label: line for found in named for line, label in zip(*found, strict=True)}
+  figure.legend(
+    list(lines.values()),
+    list(lines),
+    loc="outside lower center",
+    ncols=3,
+    frameon=False,
+  )
   return figure
 
 
@@ -63,18 +70,3 @@ def _line(axes: "Axes", points: list[Row], work: str, name: str, colour: str) ->
     label=f"{_NAMES.get(name, name)}: {work}",
   )
   axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
-
-
-def _legend(figure: "Figure") -> None:
-  """Puts every line's name once under all panels."""
-  lines: dict[str, Artist] = {}
-  for axes in figure.axes:
-    for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
-      lines.setdefault(label, line)
-  figure.legend(
-    list(lines.values()),
-    list(lines),
-    loc="outside lower center",
-    ncols=3,
-    frameon=False,
-  )

@@ -8,6 +8,7 @@ is left out of the count.
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -46,21 +47,28 @@ def total(products: Counter[Product]) -> int:
 def count(jaxpr: Any) -> Counter[Product]:
   """Returns how often each product is done, loops and inner functions included."""
   found: Counter[Product] = Counter()
+  for equation, times in products(jaxpr):
+    found[_PRODUCTS[equation.primitive.name](equation)] += times
+  return found
+
+
+def products(jaxpr: Any) -> Iterator[tuple[Any, int]]:
+  """Yields the equation of each product and how often it is done.
+
+  Of branches the costliest counts.
+  """
   for equation in jaxpr.eqns:
     name = equation.primitive.name
-    if name == "dot_general":
-      found[_dot(equation)] += 1
-    elif name == "conv_general_dilated":
-      found[_convolution(equation)] += 1
-    elif name == "cond":
-      found.update(sorted(map(count, jaxprs(equation.params)), key=total)[-1])
-    else:
-      inner = sum(map(count, jaxprs(equation.params)), Counter[Product]())
-      if name == "while" and inner:
+    if name in _PRODUCTS:
+      yield equation, 1
+    parts = list(jaxprs(equation.params))
+    if name == "cond":
+      parts = [max(parts, key=lambda part: total(count(part)))]
+    times = equation.params["length"] if name == "scan" else 1
+    for inner, n in (found for part in parts for found in products(part)):
+      if name == "while":
         raise ValueError("a loop of unknown length has products: they have no count")
-      times = equation.params["length"] if name == "scan" else 1
-      found.update({product: n * times for product, n in inner.items()})
-  return found
+      yield inner, times * n
 
 
 def _dot(equation: Any) -> Product:
@@ -77,3 +85,9 @@ def _convolution(equation: Any) -> Product:
   outputs = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
   rows = math.prod(equation.outvars[0].aval.shape) // outputs
   return Product(1, rows, math.prod(kernel) // outputs, outputs)
+
+
+_PRODUCTS: dict[str, Callable[[Any], Product]] = {
+  "dot_general": _dot,
+  "conv_general_dilated": _convolution,
+}

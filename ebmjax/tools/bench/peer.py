@@ -93,6 +93,17 @@ def find_python(named: str) -> str:
   )
 
 
+def describe_python(python: str) -> str:
+  """Returns which PyTorch an interpreter has, with how many threads."""
+  program = "import torch; print(torch.__version__, torch.get_num_threads())"
+  done = subprocess.run([python, "-c", program], capture_output=True, text=True)
+  if done.returncode or not (words := done.stdout.split()):
+    raise UserError(
+      f"{python} has no PyTorch; --peer must name a Python that has torch."
+    )
+  return f"PyTorch {words[0]} with {words[1]} threads"
+
+
 @contextmanager
 def peers(
   python: str | None,

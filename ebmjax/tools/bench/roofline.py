@@ -16,12 +16,12 @@ from ebmjax.runtime import flops
 from ebmjax.runtime.budget import batch_shapes
 from ebmjax.runtime.memory import num_bytes
 from ebmjax.tools.bench.cases import TRAINING, Training, load, make_training
+from ebmjax.tools.bench.flops import products
 from ebmjax.tools.bench.measuring import Options, Row
 from ebmjax.tools.bench.tables import number
 
 TITLE = "A step of one seed on accelerators, computed and not measured"
 CASES = TRAINING
-_PRODUCTS = ("dot_general", "conv_general_dilated")
 
 
 class Device(NamedTuple):
@@ -63,16 +63,10 @@ def measure(case: Training, options: Options) -> Row:
 
 def traffic(jaxpr: Any) -> int:
   """Returns the bytes of the factors and results of all products, loops included."""
-  total = 0
-  for equation in jaxpr.eqns:
-    inner = [traffic(part) for part in flops.jaxprs(equation.params)]
-    if equation.primitive.name in _PRODUCTS:
-      total += num_bytes([v.aval for v in (*equation.invars, *equation.outvars)])
-    elif equation.primitive.name == "cond":
-      total += max(inner)
-    else:
-      total += sum(inner) * equation.params.get("length", 1)
-  return total
+  return sum(
+    times * num_bytes([v.aval for v in (*equation.invars, *equation.outvars)])
+    for equation, times in products(jaxpr)
+  )
 
 
 def _bound(device: Device, operations: float, passed: float) -> str:

@@ -27,19 +27,19 @@ import json
 import logging
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ebmjax.config import loading
-from ebmjax.errors import ConfigError, UsageError, UserError
-from ebmjax.runtime import atomic, failures
+from ebmjax.errors import ConfigError, UserError
+from ebmjax.main import require_device
+from ebmjax.report import paper_comparison
+from ebmjax.runtime import atomic, failures, tabular
 from ebmjax.runtime.terminal import Parser, path_arg, run_cli, whole_number
+from ebmjax.tools.sweep import page, running, tables
 from ebmjax.tools.sweep import settings as sweeping
-from ebmjax.tools.sweep import tables
-
-if TYPE_CHECKING:
-  from ebmjax.tools.sweep.running import Loader
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -48,7 +48,9 @@ def main(arguments: Sequence[str]) -> int:
 
   def work() -> int:
     given, rest = _parser().parse_known_args(arguments)
-    _sweep(given, _overrides(rest))
+    if "data.validation" in loading.require_overrides(rest):
+      raise ConfigError("config.data.validation is for a single run; use --validation.")
+    _sweep(given, rest)
     return 0
 
   return run_cli("sweep", work)
@@ -65,10 +67,6 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   for_test = sweeping.make(given.config, *given_axes) if given.choose_on else settings
   if given.test_seeds is not None:  # a wrong number is found before hours of work
     sweeping.with_key(for_test[:1], "seeds", given.test_seeds)
-  # Later import: --help and a mistyped key should not wait for JAX.
-  from ebmjax.main import require_device
-  from ebmjax.tools.sweep import page, running
-
   require_device()
   load = running.Loader()
   settings, count = _held_out(settings, given.validation, load)
@@ -91,7 +89,7 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   rows = running.run_all(
     settings, folder, load, write, given.select, given.together or 0
   )
-  print(f"\n{tables.table(rows)}\n")
+  print("", *tabular.aligned(tables.cells(rows)), "", sep="\n")
   best = _best(rows)
   print(f"Best by validation: {tables.line_of(best)}")
   setting = for_test[rows.index(best)]
@@ -111,22 +109,19 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
 
 def _require_first_task(settings: list[sweeping.Setting], select: str) -> None:
   """Refuses to select by the first task where its end is not evaluated."""
-  for setting in settings if select == "first_task" else ():
-    config = setting.config
-    if config.stream.setting == "joint" or not config.eval.at_task_ends:
-      raise ConfigError(
-        "--select=first_task needs the accuracy at the end of the first task; set "
-        "config.eval.at_task_ends=True and config.stream.setting='boundary_aware' or "
-        "'boundary_free'."
-      )
+  configs = [setting.config for setting in settings if select == "first_task"]
+  if any(c.stream.setting == "joint" or not c.eval.at_task_ends for c in configs):
+    raise ConfigError(
+      "--select=first_task needs the accuracy at the end of the first task; set "
+      "config.eval.at_task_ends=True and config.stream.setting='boundary_aware' or "
+      "'boundary_free'."
+    )
 
 
 def _held_out(
-  settings: list[sweeping.Setting], asked: int | None, load: "Loader"
+  settings: list[sweeping.Setting], asked: int | None, load: running.Loader
 ) -> tuple[list[sweeping.Setting], int]:
   """Returns the settings with images held out, and how many of each class."""
-  from ebmjax.tools.sweep import running
-
   if asked is not None and asked < 1:
     raise ConfigError(
       f"--validation={asked} holds out no image, so the best setting would be chosen "
@@ -146,20 +141,19 @@ def _held_out(
 
 def _best(rows: list[tables.Row]) -> tables.Row:
   """Returns the best row; refuses where there is none, or some are yet to come."""
+  count = Counter(row["status"] for row in rows)
+  if count["busy"]:
+    raise UserError(
+      f"{count['busy']} of {len(rows)} settings are being run by another process, so "
+      "no best is named; give the same command again when it has finished."
+    )
+  if count["failed"]:
+    raise UserError(
+      f"{count['failed']} of {len(rows)} settings failed, for reasons that say nothing "
+      "of how good they are, so no best is named; see the reasons above, and give the "
+      "same command again, or one without them."
+    )
   best = tables.best_of(rows)
-  busy = sum(row["status"] == "busy" for row in rows)
-  if busy:
-    raise UserError(
-      f"{busy} of {len(rows)} settings are being run by another process, so no best is "
-      "named; give the same command again when it has finished."
-    )
-  failed = sum(row["status"] == "failed" for row in rows)
-  if failed:
-    raise UserError(
-      f"{failed} of {len(rows)} settings failed, for reasons that say nothing of how "
-      "good they are, so no best is named; see the reasons above, and give the same "
-      "command again, or one without them."
-    )
   if best is None:
     raise UserError(
       "no setting has finished, so there is no best; see the reasons above."
@@ -168,22 +162,10 @@ def _best(rows: list[tables.Row]) -> tables.Row:
 
 
 def _paper(results: dict[str, Any]) -> str:
-  from ebmjax.report import paper_comparison
-
   cell, note = results["paper"], paper_comparison.note(results)
   if cell is None:
     return ""
   return f"; the paper has {cell['accuracy']:.2f}" + (f" ({note})" if note else "")
-
-
-def _overrides(rest: list[str]) -> list[str]:
-  """Returns what is left of the command line, asserted to be changes of keys."""
-  for argument in rest:
-    if not argument.startswith(("--config.", "-config.")):
-      raise UsageError(f"the argument {argument!r} is not known; see --help.")
-    if argument.lstrip("-").startswith("config.data.validation"):
-      raise ConfigError(f"{argument} is for a single run; use --validation.")
-  return rest
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from ebmjax import data, experiment, metrics
-from ebmjax.config import flat_keys
+from ebmjax.config import flat_keys, with_settings
 from ebmjax.config.groups import keys_of
 from ebmjax.config.validation import resolve
 from ebmjax.data.held_out import smallest_class
@@ -101,9 +101,7 @@ def run_all(
       for position, row in zip(group, found, strict=True):
         bar.update(settings[position].config.seeds)
         note(position, row)
-    for position in [
-      place for place in sorted(rows) if rows[place]["status"] == "busy"
-    ]:
+    for position in sorted(p for p in rows if rows[p]["status"] == "busy"):
       note(position, _outcome(settings[position], folder, load, select))
   return [rows[position] for position in range(len(settings))]
 
@@ -137,8 +135,8 @@ def groups(
 
 def run_on_test(setting: Setting, folder: Path, seeds: int) -> dict[str, Any]:
   """Trains a setting on all training images and returns its results on the test set."""
-  config, workdir = setting.config.copy_and_resolve_references(), folder / BEST
-  config.update_from_flattened_dict({"data.validation": 0, "seeds": seeds})
+  workdir = folder / BEST
+  config = with_settings(setting.config, {"data.validation": 0, "seeds": seeds})
   try:
     claim(config, workdir)
   except WorkdirError as error:

@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax.config import flat_keys, loading
+from ebmjax.config import flat_keys, loading, with_settings
+from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
 
 Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
@@ -79,17 +81,14 @@ def draw(ranges: Sequence[str], number: int) -> list[Assignments]:
       f"--random={number} draws from each --range once; give 1 or more, and a range "
       "for every key, such as --range config.method.strength=1:1e6."
     )
-  random = np.random.default_rng(0)
-  points = []
-  for _ in range(number):
-    share = random.random(len(bounds))
-    points.append(
-      {
-        key: f"{_between(low, high, at):.3g}"
-        for (key, (low, high)), at in zip(bounds.items(), share, strict=True)
-      }
-    )
-  return points
+  shares = np.random.default_rng(0).random((number, len(bounds)))
+  return [
+    {
+      key: f"{_between(low, high, at):.3g}"
+      for (key, (low, high)), at in zip(bounds.items(), share, strict=True)
+    }
+    for share in shares
+  ]
 
 
 def _between(low: float, high: float, share: float) -> float:
@@ -113,17 +112,13 @@ def _bounds(text: str) -> tuple[str, tuple[float, float]]:
   return key, (low, high)
 
 
-def with_key(settings: Iterable[Setting], key: str, value: Any) -> list[Setting]:
+def with_key(settings: Sequence[Setting], key: str, value: Any) -> list[Setting]:
   """Returns the settings, every one with config.key=value; all are valid again."""
-  from ebmjax.config.validation import resolve
-
-  changed = []
-  for setting in settings:
-    config = setting.config.copy_and_resolve_references()
-    config.update_from_flattened_dict({key: value})
+  configs = [with_settings(setting.config, {key: value}) for setting in settings]
+  for config in configs:
     resolve(config)
-    changed.append(setting._replace(config=config))
-  return changed
+  pairs = zip(settings, configs, strict=True)
+  return [setting._replace(config=config) for setting, config in pairs]
 
 
 def describe(values: dict[str, Any]) -> str:
@@ -209,22 +204,17 @@ def _assignment(text: str, flag: str) -> tuple[str, str]:
 
 def _distinct_keys(axes: list[list[Assignments]]) -> list[str]:
   """Returns the keys of all axes, in order; none may stand in two."""
-  keys: list[str] = []
-  for axis in axes:
-    own = list(dict.fromkeys(key for point in axis for key in point))
-    for key in own:
-      if key in keys:
-        raise ConfigError(
-          f"config.{key} is swept twice; put its values into one --grid or --list."
-        )
-    keys += own
+  keys = [key for axis in axes for key in dict.fromkeys(itertools.chain(*axis))]
+  for key, times in Counter(keys).items():
+    if times > 1:
+      raise ConfigError(
+        f"config.{key} is swept twice; put its values into one --grid or --list."
+      )
   return keys
 
 
 def _check(settings: list[Setting]) -> None:
   """Raises where a setting is not valid, or the same run as another."""
-  from ebmjax.config.validation import resolve  # later: --help should not wait for JAX
-
   first: dict[str, Setting] = {}
   for setting in settings:
     keys = flat_keys(resolve(setting.config))

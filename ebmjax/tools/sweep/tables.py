@@ -1,8 +1,9 @@
 """What a sweep has found, as csv, as JSON and as a table to read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ebmjax.report import labels
 from ebmjax.runtime import tabular
 from ebmjax.tools.sweep.settings import describe, short_names, written
 
@@ -18,10 +19,9 @@ def best_of(rows: Sequence[Row]) -> Row | None:
   return max(finished, key=lambda row: row["mean"], default=None)
 
 
-def score(row: Row) -> str:
+def score(row: Mapping[str, Any]) -> str:
   """Returns "45.12 +- 0.10 (n=3)"."""
-  sem = "" if row["sem"] is None else f" +- {row['sem']:.2f}"
-  return f"{row['mean']:.2f}{sem} (n={row['n']})"
+  return labels.plain(labels.counted(row))
 
 
 def line_of(row: Row) -> str:
@@ -34,20 +34,16 @@ def line_of(row: Row) -> str:
   return f"{start}: {score(row)} % validation accuracy, {row['seconds']:.0f} s"
 
 
-def table(rows: Sequence[Row]) -> str:
-  """Returns the rows, the highest validation accuracy first, the best with a star."""
+def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+  """Returns a header and a line a setting, the highest validation accuracy first."""
   best = best_of(rows)
-  finished = [row for row in rows if row["status"] == "finished"]
-  finished.sort(key=lambda row: -row["mean"])
-  others = [row for row in rows if row["status"] != "finished"]
-  keys = short_names(rows[0]["values"])
-  lines = [("", *keys, "validation accuracy (%)", "seconds")]
-  for row in [*finished, *others]:
+  made = [(*short_names(rows[0]["values"]), "validation accuracy (%)", "seconds", "")]
+  for row in sorted(rows, key=lambda row: -row.get("mean", -1.0)):
     done = row["status"] == "finished"
     found = (score(row), f"{row['seconds']:.1f}") if done else (row["status"], "")
-    star = "*" if row is best else ""
-    lines.append((star, *map(written, row["values"].values()), *found))
-  return "\n".join(tabular.aligned(lines))
+    mark = "best" if row is best else ""
+    made.append((*map(written, row["values"].values()), *found, mark))
+  return made
 
 
 def csv_text(rows: Sequence[Row]) -> str:

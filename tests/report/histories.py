@@ -1,9 +1,6 @@
 """A synthetic history whose numbers follow from a seed, in any size."""
 
-from collections.abc import Callable
-
 import numpy as np
-import pytest
 
 from ebmjax.report import History
 from ebmjax.types import Evaluation
@@ -77,13 +74,3 @@ def make_config(
       "tasks": usual if tasks is None else tasks,
     },
   }
-
-
-@pytest.fixture(name="make_history")
-def make_history_fixture() -> Callable[..., History]:
-  return make_history
-
-
-@pytest.fixture(name="make_config")
-def make_config_fixture() -> Callable[..., dict]:
-  return make_config
