@@ -24,15 +24,6 @@ EXPERIMENT = Experiment(
     "stream": {"name": "split", "tasks": 2, "iterations": 2000, "epochs_per_task": 10},
     "network": {"name": "ebm", "hidden": 400},
   },
-  variants={
-    "conv": {"network.name": "ebm_conv4"},
-    "online": {
-      "stream.setting": "boundary_free",
-      "stream.epochs_per_task": 1,
-      "stream.batch_size": 10,
-      "network.gated_layers": 2,
-      "eval.every": 100,
-    },
-  },
+  variants={"conv": {"network.name": "ebm_conv4"}},
 )
 get_config = EXPERIMENT.config

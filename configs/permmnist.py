@@ -46,6 +46,7 @@ EXPERIMENT = Experiment(
   variants={
     # 100,000 images times 100 labels through two gated layers: once is enough.
     "boundary_free": {"eval.at_task_ends": False},
+    "online": {"eval.every": 5000},
     # A factor for each of 100 labels: smaller ones.
     "fourier_sqda": {
       "network.num_features": 2000,

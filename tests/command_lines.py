@@ -364,7 +364,10 @@ FAULTS = {
     ["/no/such/file", "see --help."],
   ),
   "pixels of data whose range nobody knows": (
-    [f"--config={ROOT / 'configs' / 'embeddings.py'}:generative"],
+    [
+      f"--config={ROOT / 'configs' / 'embeddings.py'}:generative",
+      "--config.method.likelihood=bernoulli",
+    ],
     ["config.method.likelihood='bernoulli' is for pixels", "use 'gaussian'."],
   ),
   "a key without its prefix": (

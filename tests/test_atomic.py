@@ -1,10 +1,14 @@
 """Files are written whole or not at all."""
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from ebmjax.config import loading
 from ebmjax.errors import WorkdirError
 from ebmjax.runtime import atomic
 from ebmjax.runtime.workdir import Workdir
@@ -29,6 +33,27 @@ def test_failed_write_leaves_the_old_file_and_no_rest(tmp_path, monkeypatch):
     atomic.write(path, b"new")
   assert path.read_bytes() == b"old"
   assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from ebmjax.runtime import atomic
+setattr(os, sys.argv[2], lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+atomic.write(Path(sys.argv[1]), b"new")
+"""
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_a_process_that_is_killed_leaves_the_old_file(moment, tmp_path):
+  path = tmp_path / "file"
+  atomic.write(path, b"old")
+  done = subprocess.run(
+    [sys.executable, "-c", KILLED, str(path), moment],
+    env=os.environ | {"PYTHONPATH": loading.python_path()},
+  )
+  assert done.returncode == -signal.SIGKILL
+  assert path.read_bytes() == b"old"
 
 
 def test_two_hosts_whose_processes_have_one_number_write_the_same_file(

@@ -26,6 +26,7 @@ def test_the_second_process_finds_the_first_one_s_programs(row):
     cold["seconds"].values()
   )
   assert 50 < warm["peak_memory_mb"] < 20_000
+  assert 0 < warm["seconds_to_first_step"] < warm["seconds_to_first_chunk"]
 
 
 def test_every_activity_took_its_time(row):

@@ -99,7 +99,7 @@ def get_config(variants=None):
     ("import no_such_module", "no_such_module"),
     ("def get_config(variants=None):\n  return missing", "missing"),
     ("def get_config(variants=None):\n  pass", "returns NoneType, not a ConfigDict"),
-    (MISTYPED, "iterationz is no key, the nearest is iterations"),
+    (MISTYPED, "'iterationz' is no key here; did you mean 'iterations'?"),
     (INCOMPLETE, "is missing in"),
   ],
 )

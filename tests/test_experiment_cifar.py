@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from ebmjax import experiment
-from ebmjax.config import loading
+from ebmjax.config import flat_keys, loading, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
+from ebmjax.models import loading as loading_models
 from ebmjax.networks.cifar100 import NormTrunk, load_trunk, trunk_file
 from ebmjax.runtime.trainer import make_learner, make_problem
 from ebmjax.tools import export
 from ebmjax.types import TaskView
-from tests.helpers import ROOT, make_config, read_results
+from tests.helpers import ROOT, assert_same_bits, make_config, read_results
+from tests.made_data import trunk_features
 
 CIFAR10 = str(ROOT / "configs" / "cifar10.py")
 CIFAR100 = str(ROOT / "configs" / "cifar100.py")
@@ -66,6 +68,36 @@ def test_cifar100(variant, data_dir, tmp_path):
   results = experiment.run(config, tmp_path)
   assert 0 <= results["average_accuracy"]["mean"] <= 100
   assert results["facts"]["parameters"] == 1024 * 8 + 8 + 8 * 8 + 8 + 8 + 1
+
+
+def test_the_trunk_s_features_as_embeddings_give_the_same_bits(data_dir, tmp_path):
+  """The run of `cifar100.py:fixed` again, by a user who has the features alone."""
+  config = make_config(
+    f"{CIFAR100}:fixed,smoke",
+    data_dir,
+    network__pretrained=str(data_dir / "trunk.npz"),
+    **TINY,
+  )
+  experiment.run(config, tmp_path / "images")
+  np.savez(tmp_path / "features.npz", **trunk_features(config))
+  rows = loading.load(str(ROOT / "configs" / "embeddings.py:smoke"))
+  keys = flat_keys(with_settings(rows, {"network.name": "ebm"}))
+  same = {
+    key: value
+    for key, value in flat_keys(config).items()
+    if key in keys and not key.startswith(("data.", "network.name"))
+  }
+  given = {"data.dir": str(tmp_path / "features.npz"), "data.mean": (0.0,)}
+  experiment.run(
+    with_settings(rows, same | given | {"data.std": (1.0,)}), tmp_path / "rows"
+  )
+  ours, theirs = (
+    loading_models.restore(loading_models.read_run(tmp_path / name)).states
+    for name in ("images", "rows")
+  )
+  assert_same_bits(ours, theirs)
+  first, second = (read_results(tmp_path / name) for name in ("images", "rows"))
+  assert first["accuracy_matrix"] == second["accuracy_matrix"]
 
 
 def test_a_network_of_rows_takes_colours(data_dir, tmp_path):

@@ -1,18 +1,15 @@
-"""Losses in the training steps of other libraries, and their networks in ebmjax."""
+"""Networks of other libraries; docs/howto/losses.md has their training steps."""
 
 from pathlib import Path
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from flax import nnx
 
 import ebmjax
-from ebmjax import losses, methods, negatives, networks, objectives
+from ebmjax import methods, networks, objectives
 from ebmjax.errors import ConfigError
 from ebmjax.networks import Inputs
 from ebmjax.report import plots
@@ -26,54 +23,6 @@ CLASSES, SIZE = 3, 5
 NNX = "tests.outside.nnx_network:SPEC"
 X = jnp.asarray(np.random.default_rng(0).normal(size=(12, SIZE)), jnp.float32)
 Y = X[:, :CLASSES].argmax(axis=1)
-
-
-def falls(step: Any, model: Any) -> bool:
-  """Returns whether the loss is under half of its start after 60 steps."""
-  found = []
-  for number in range(60):
-    model, value = step(model, jax.random.key(number))
-    found.append(float(value))
-  return found[-1] < found[0] / 2
-
-
-def test_a_loss_in_a_training_step_of_nnx():
-  model = nnx_network.Bilinear(SIZE, 8, CLASSES, 0.0, nnx.Rngs(0))
-  optimizer = nnx.Optimizer(model, optax.adam(0.03), wrt=nnx.Param)
-
-  def train(model, optimizer, key):
-    def loss(model):
-      labels, valid = negatives.one_of_batch(key, Y, num_classes=CLASSES)
-      return losses.contrastive(model(X, labels), valid).mean()
-
-    value, gradient = nnx.value_and_grad(loss)(model)
-    optimizer.update(model, gradient)
-    return value
-
-  step: Any = nnx.jit(train)
-  assert falls(lambda state, key: (state, step(*state, key)), (model, optimizer))
-
-
-def test_a_loss_in_a_training_step_of_equinox():
-  model, tx = (
-    equinox_network.Energy(SIZE, 8, CLASSES, jax.random.key(0)),
-    optax.adam(0.03),
-  )
-  state = tx.init(eqx.filter(model, eqx.is_inexact_array))
-
-  def train(model, state, key):
-    @eqx.filter_value_and_grad
-    def loss(model):
-      labels, valid = negatives.all_of_batch(key, Y, num_classes=CLASSES)
-      energies = jax.vmap(jax.vmap(model, (None, 0)))(X, labels)
-      return losses.likelihood(energies, valid).mean()
-
-    value, gradient = loss(model)
-    updates, state = tx.update(gradient, state)
-    return (eqx.apply_updates(model, updates), state), value
-
-  step: Any = eqx.filter_jit(train)
-  assert falls(lambda both, key: step(*both, key), (model, state))
 
 
 def test_functions_under_a_method_in_a_loop_of_one_s_own():
@@ -101,6 +50,11 @@ def test_functions_under_a_method_in_a_loop_of_one_s_own():
 
 def test_the_network_of_nnx_passes_the_battery():
   check_network(nnx_network.SPEC)
+
+
+def test_the_network_of_haiku_passes_the_battery():
+  pytest.importorskip("haiku", reason="the extra `test` brings dm-haiku")
+  check_network(networks.find("tests.outside.haiku_network:SPEC"))
 
 
 def test_the_network_of_equinox_has_the_right_shapes_and_grows():

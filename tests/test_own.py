@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ebmjax import main
+from ebmjax.config import loading
+from ebmjax.config.validation import resolve
 from tests.helpers import ROOT, read_results
 
 SMALL = [
@@ -38,6 +40,7 @@ def run(workdir: Path, chosen: str, file: Path, *flags: str) -> int:
     ("own.py:conv,smoke", (8, 8)),
     ("own.py:conv,sbc,smoke", (12, 20, 3)),
     ("embeddings.py:smoke", (30,)),
+    ("embeddings.py:generative,smoke", (30,)),
   ],
 )
 def test_any_shape_runs_to_a_page(chosen, shape, tmp_path):
@@ -56,13 +59,23 @@ def test_class_means_know_separable_rows(tmp_path):
   assert read_results(tmp_path / "run")["average_accuracy"]["mean"] == 100.0
 
 
-def test_the_online_variant_shows_every_image_once(tmp_path):
+def test_the_online_variant_shows_every_image_once_and_scores_as_it_goes(tmp_path):
   file = write(tmp_path / "mine.npz", (8, 8))
   flags = [f"--config={ROOT / 'configs/own.py:online'}", f"--config.data.dir={file}"]
   flags += [f"--workdir={tmp_path / 'run'}", "--config.stream.tasks=3"]
-  assert main.main([*flags, "--config.network.hidden=8"]) == 0
-  stream = read_results(tmp_path / "run")["config"]["stream"]
+  flags += ["--config.network.hidden=8", "--config.eval.every=4"]
+  assert main.main(flags) == 0
+  results = read_results(tmp_path / "run")
+  stream = results["config"]["stream"]
   assert (stream["epochs_per_task"], stream["batch_size"]) == (1, 10)
+  assert results["facts"]["steps"] == 9  # as 30 images of each of three tasks last
+  assert results["worst_case_accuracy"]["n"] == 1
+
+
+@pytest.mark.parametrize("file", ["splitmnist", "permmnist", "cifar100", "embeddings"])
+def test_every_experiment_has_an_online_variant(file):
+  config = resolve(loading.load(str(ROOT / "configs" / f"{file}.py:online")))
+  assert config.stream.setting == "boundary_free" and config.eval.every > 0
 
 
 @pytest.mark.parametrize(

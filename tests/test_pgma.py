@@ -24,11 +24,10 @@ from ebmjax.methods.pgma import (
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_rows
 from ebmjax.networks.autoencoder import (
   ConvAutoencoder,
-  convolve,
-  convolve_back,
   make_autoencoder,
   mismatch,
 )
+from ebmjax.networks.strided import convolve, convolve_back
 from ebmjax.types import Learner, Problem, num_params
 from tests.two_tasks import (
   CLASSES,

@@ -7,6 +7,7 @@ from ml_collections import ConfigDict
 
 from ebmjax import data, methods, networks
 from ebmjax.config import flat_keys, nested
+from ebmjax.config.locked import LockedDict
 from ebmjax.config.schema import Key, Range, nearest
 from ebmjax.errors import ConfigError
 from ebmjax.losses import LOSSES
@@ -189,7 +190,8 @@ def complete(settings: Mapping[str, Any], *, drop_unknown: bool = False) -> Conf
   for key in settings:
     if key in groups or not (drop_unknown or key in keys or _is_known(key)):
       raise ConfigError(f"config.{key} {unknown(key, keys)}")
-  config = ConfigDict(nested({name: key.default for name, key in keys.items()}))
+  tree = nested({name: key.default for name, key in keys.items()})
+  config = LockedDict({k: LockedDict(v) if k in groups else v for k, v in tree.items()})
   given = {key: value for key, value in settings.items() if key in keys}
   given["optimiser.name"] = config.optimiser.name  # a method may have none
   for key, value in given.items():

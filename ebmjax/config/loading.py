@@ -19,9 +19,6 @@ from ebmjax.config.schema import Key
 from ebmjax.errors import ConfigError, UsageError
 
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
-# What ml_collections says of a key that a locked configuration has not.
-_MISTYPED = re.compile(r'Key "([^"]*)" does not exist')
-_NEAREST = re.compile(r'Did you mean "([^"]*)"')
 _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
 
 
@@ -70,8 +67,6 @@ def load(chosen: str, choices: Mapping[str, Any] | None = None) -> ConfigDict:
     return experiment.config(variants, choices)
   try:
     config = module.get_config(variants) if variants else module.get_config()
-  except ConfigError:
-    raise
   except Exception as error:  # the file is a user's own program
     raise ConfigError(f"get_config of {path} fails: {_describe(error)}.") from error
   if not isinstance(config, ConfigDict):
@@ -187,11 +182,8 @@ def _module(chosen: str) -> Any:
 
 
 def _describe(error: Exception) -> str:
-  mistyped = _MISTYPED.search(str(error))
-  if mistyped:
-    near = _NEAREST.search(str(error))
-    return f"{mistyped[1]} is no key{f', the nearest is {near[1]}' if near else ''}"
-  return f"{type(error).__name__}: {' '.join(str(error).split()).rstrip('.')}"
+  said = " ".join(str(error).split()).rstrip(".")
+  return said if isinstance(error, ConfigError) else f"{type(error).__name__}: {said}"
 
 
 def _value_of(name: str, argv: list[str]) -> str:

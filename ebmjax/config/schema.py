@@ -124,14 +124,13 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
   One of the same group comes before one of another.
   """
   group, _, last = name.rpartition(".")
-  every = [full.rpartition(".") for full in names]
-  for same_group in (True, False):
-    tails = {tail: start + dot + tail for start, dot, tail in every}
-    if same_group:
-      tails = {t: full for t, full in tails.items() if full.rpartition(".")[0] == group}
-    close = difflib.get_close_matches(last, tails, 1, cutoff=0.6)
+  every = list(names)
+  for among in ([n for n in every if n.rpartition(".")[0] == group], every):
+    tails = {n: n.rpartition(".")[2] for n in among}
+    close = difflib.get_close_matches(last, tails.values(), 1, cutoff=0.6)
     if close:
-      return tails[close[0]]
+      alike = [full for full, tail in tails.items() if tail == close[0]]
+      return difflib.get_close_matches(name, alike, 1, cutoff=0.0)[0]
   return None
 
 

@@ -23,12 +23,6 @@ from jax import Array, lax
 from ebmjax.methods._factors import add_to_factors
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
-# Of the checks in ebmjax.testing, for methods that learn each class by itself.
-POSITIVES_ALONE = dict.fromkeys(
-  ("one_class_keeps_energies", "one_class_keeps_state"),
-  "a class is learned from its own rows: no negative is needed",
-)
-
 
 class Moments(NamedTuple):
   """What is kept of all rows so far."""
@@ -91,6 +85,12 @@ def covariance(moments: Moments) -> Array:
   return jnp.asarray(moments.scatter) / jnp.maximum(jnp.sum(moments.counts), 1)
 
 
+def shrunk(covariance: Array, share: float) -> Array:
+  """Returns a covariance [F, F] with a share of it replaced by the identity."""
+  identity = jnp.eye(covariance.shape[0], dtype=covariance.dtype)
+  return (1 - share) * covariance + share * identity
+
+
 def shares(moments: Moments) -> Array:
   """Returns [C]: the share of each class in all rows."""
   return moments.counts / jnp.maximum(jnp.sum(moments.counts), 1)
@@ -102,7 +102,7 @@ def solve_positive(matrix: Array, right: Array) -> Array:
   return jax.scipy.linalg.cho_solve(factor, right)
 
 
-def in_float64(function: Callable[[Moments], PyTree], moments: Moments) -> PyTree:
+def _in_float64(function: Callable[[Moments], PyTree], moments: Moments) -> PyTree:
   """Returns function(moments) in float32, computed in float64 where there is one."""
   if jax.default_backend() == "tpu":
     return function(moments)
@@ -128,7 +128,8 @@ def closed_form_learner(
 ) -> Learner:
   """Returns the learner that keeps moments of the network's features.
 
-  solve(moments) -> rule, once before an evaluation; score(rule, phi [B, F]) -> [B, C].
+  solve(moments) -> rule, once before an evaluation, in float64 where it is of the
+  scatter; score(rule, phi [B, F]) -> [B, C].
   The network stays as it was drawn. A step's loss is the mean squared distance of its
   rows' features to their classes' means: what `solve` makes of them is not known yet.
   """
@@ -153,7 +154,9 @@ def closed_form_learner(
     return state
 
   def prepare(state: _State) -> _Ready:
-    return _Ready(state.frozen, solve(state.params), state.params.counts > 0)
+    moments = state.params
+    rule = _in_float64(solve, moments) if scatter else solve(moments)
+    return _Ready(state.frozen, rule, moments.counts > 0)
 
   def energies(state: _State | _Ready, x: Array) -> Array:
     ready = prepare(state) if isinstance(state, _State) else state

@@ -30,6 +30,19 @@ def plain_feature_rules(config: Any) -> list[Rule]:
   ]
 
 
+# What the specs of methods have in common that learn each class by itself, of features.
+EACH_CLASS_ALONE: dict[str, Any] = {
+  "uses_optimiser": False,
+  "positives_alone": True,
+  "network": "raw",
+  "constraints": plain_feature_rules,
+  "exempt": dict.fromkeys(
+    ("one_class_keeps_energies", "one_class_keeps_state"),
+    "a class is learned from its own rows: no negative is needed",
+  ),
+}
+
+
 def image_rules(config: Any) -> list[Rule]:
   """Returns the rule of methods that generate images."""
   cached = networks.find(config.network.name).caches_features(config.network)

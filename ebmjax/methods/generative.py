@@ -31,14 +31,13 @@ from ebmjax import data
 from ebmjax.config.schema import Count
 from ebmjax.errors import ConfigError
 from ebmjax.methods import studies
-from ebmjax.methods._moments import POSITIVES_ALONE
 from ebmjax.methods._per_class import (
   ClassModels,
   DecaySteps,
   LearningRate,
   per_class_learner,
 )
-from ebmjax.methods._rules import plain_feature_rules
+from ebmjax.methods._rules import EACH_CLASS_ALONE, plain_feature_rules
 from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.networks.strided_vae import StridedVariationalAutoencoder
 from ebmjax.networks.vae import VariationalAutoencoder
@@ -214,10 +213,6 @@ _setting = partial(setting, studies.GENERATIVE_2021, prior=False)
 GENERATIVE = MethodSpec(
   generative,
   title="generative classifier",
-  uses_optimiser=False,
-  positives_alone=True,
-  network="raw",
-  constraints=_constraints,
   published={
     "splitmnist": _setting(_alone(1000, 128, classes=10), hidden=85, **_MNIST),
     "permmnist": setting(studies.NOT_PUBLISHED, hidden=85, prior=False, **_MNIST),
@@ -232,8 +227,12 @@ GENERATIVE = MethodSpec(
     "cifar100": _setting(
       _alone(500, 256, classes=100), hidden=85, layers=1, latent=20, **_CIFAR
     ),
+    # Numbers of any range.
+    **dict.fromkeys(
+      ("own", "embeddings"), setting(studies.NOT_PUBLISHED, likelihood="gaussian")
+    ),
   },
   small={"hidden": 8, "layers": 2, "latent": 2, "samples": 3},
-  exempt=POSITIVES_ALONE,
+  **(EACH_CLASS_ALONE | {"constraints": _constraints}),
   version=2,
 )

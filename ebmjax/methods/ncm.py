@@ -16,12 +16,11 @@ from jax import Array
 
 from ebmjax.methods import studies
 from ebmjax.methods._moments import (
-  POSITIVES_ALONE,
   Moments,
   closed_form_learner,
   shares,
 )
-from ebmjax.methods._rules import plain_feature_rules
+from ebmjax.methods._rules import EACH_CLASS_ALONE
 from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Learner, Problem
 
@@ -50,13 +49,9 @@ def ncm(problem: Problem) -> Learner:
 NCM = MethodSpec(
   ncm,
   title="NCM",
-  uses_optimiser=False,
-  positives_alone=True,
-  network="raw",
-  constraints=plain_feature_rules,
   published={
     benchmark: setting("one pass over the images, each counted once", protocol)
     for benchmark, protocol in studies.ONE_PASS.items()
   },
-  exempt=POSITIVES_ALONE,
+  **EACH_CLASS_ALONE,
 )

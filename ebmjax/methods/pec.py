@@ -21,14 +21,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from ebmjax.config.schema import Count
-from ebmjax.methods._moments import POSITIVES_ALONE
 from ebmjax.methods._per_class import (
   ClassModels,
   DecaySteps,
   LearningRate,
   per_class_learner,
 )
-from ebmjax.methods._rules import plain_feature_rules
+from ebmjax.methods._rules import EACH_CLASS_ALONE
 from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.networks.initialisers import bias, kernel
 from ebmjax.types import Learner, Problem, PyTree
@@ -91,10 +90,6 @@ _SOURCE = "Zajac et al. (2024); widths and steps not published for these benchma
 PEC = MethodSpec(
   pec,
   title="PEC",
-  uses_optimiser=False,
-  positives_alone=True,
-  network="raw",
-  constraints=plain_feature_rules,
   published={
     "splitmnist": setting(_SOURCE, decay_steps=2000),
     "permmnist": setting(_SOURCE, decay_steps=2000),
@@ -102,5 +97,5 @@ PEC = MethodSpec(
     "cifar100": setting(_SOURCE, decay_steps=5000),
   },
   small={"student": 8, "teacher": 16, "outputs": 8},
-  exempt=POSITIVES_ALONE,
+  **EACH_CLASS_ALONE,
 )

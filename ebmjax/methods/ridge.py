@@ -22,15 +22,13 @@ from jax import Array
 from ebmjax.config.schema import Positive
 from ebmjax.methods import studies
 from ebmjax.methods._moments import (
-  POSITIVES_ALONE,
   Moments,
   closed_form_learner,
   covariance,
-  in_float64,
   shares,
   solve_positive,
 )
-from ebmjax.methods._rules import plain_feature_rules
+from ebmjax.methods._rules import EACH_CLASS_ALONE
 from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Learner, Problem
 
@@ -42,7 +40,7 @@ def ridge(
 ) -> Learner:
   """Builds the ridge classifier over the network's features."""
 
-  def weights(moments: Moments) -> Array:
+  def solve(moments: Moments) -> Array:
     sums = shares(moments)[:, None] * moments.means
     gram = covariance(moments) + moments.means.T @ sums
     width = gram.shape[0]
@@ -51,10 +49,6 @@ def ridge(
     least = penalty * jnp.where(size > 0, size, 1.0)
     gram += least * jnp.eye(width, dtype=gram.dtype)
     return solve_positive(gram, sums.T)
-
-  def solve(moments: Moments) -> Array:
-    found: Array = in_float64(weights, moments)
-    return found
 
   def score(w: Array, phi: Array) -> Array:
     return -phi @ w
@@ -65,13 +59,9 @@ def ridge(
 RIDGE = MethodSpec(
   ridge,
   title="ridge",
-  uses_optimiser=False,
-  positives_alone=True,
-  network="raw",
-  constraints=plain_feature_rules,
   published={
     benchmark: setting(studies.NOT_PUBLISHED, protocol)
     for benchmark, protocol in studies.ONE_PASS.items()
   },
-  exempt=POSITIVES_ALONE,
+  **EACH_CLASS_ALONE,
 )

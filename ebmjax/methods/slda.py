@@ -27,15 +27,14 @@ from jax import Array
 from ebmjax.config.schema import Positive
 from ebmjax.methods import studies
 from ebmjax.methods._moments import (
-  POSITIVES_ALONE,
   Moments,
   closed_form_learner,
   covariance,
-  in_float64,
   shares,
+  shrunk,
   solve_positive,
 )
-from ebmjax.methods._rules import plain_feature_rules
+from ebmjax.methods._rules import EACH_CLASS_ALONE
 from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Learner, Problem
 
@@ -53,17 +52,12 @@ def slda(
 ) -> Learner:
   """Builds streaming linear discriminant analysis over the network's features."""
 
-  def rule(moments: Moments) -> _Rule:
-    spread = (1 - shrinkage) * covariance(moments)
-    spread += shrinkage * jnp.eye(spread.shape[0], dtype=spread.dtype)
+  def solve(moments: Moments) -> _Rule:
+    spread = shrunk(covariance(moments), shrinkage)
     centre = shares(moments) @ moments.means
     apart = (moments.means - centre[None, :]).T
     w = solve_positive(spread, apart)
     return _Rule(centre, w, jnp.sum(apart * w, axis=0) / 2)
-
-  def solve(moments: Moments) -> _Rule:
-    found: _Rule = in_float64(rule, moments)
-    return found
 
   def score(rule: _Rule, phi: Array) -> Array:
     return rule.bias[None, :] - (phi - rule.centre[None, :]) @ rule.weights
@@ -74,13 +68,9 @@ def slda(
 SLDA = MethodSpec(
   slda,
   title="SLDA",
-  uses_optimiser=False,
-  positives_alone=True,
-  network="raw",
-  constraints=plain_feature_rules,
   published={
     benchmark: setting(studies.GENERATIVE_2021, protocol, shrinkage=1e-4)
     for benchmark, protocol in studies.ONE_PASS.items()
   },
-  exempt=POSITIVES_ALONE,
+  **EACH_CLASS_ALONE,
 )

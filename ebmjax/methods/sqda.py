@@ -30,15 +30,14 @@ from jax import Array
 from ebmjax.config.schema import Count, Positive, Share
 from ebmjax.methods import studies
 from ebmjax.methods._moments import (
-  POSITIVES_ALONE,
   Moments,
   closed_form_learner,
   covariance,
-  in_float64,
   shares,
+  shrunk,
   solve_positive,
 )
-from ebmjax.methods._rules import plain_feature_rules
+from ebmjax.methods._rules import EACH_CLASS_ALONE
 from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Learner, Problem
 
@@ -62,14 +61,9 @@ def sqda(
 ) -> Learner:
   """Builds streaming quadratic discriminant analysis over the network's features."""
 
-  def rule(moments: Moments) -> _Rule:
-    spread = (1 - shrinkage) * covariance(moments)
-    spread += shrinkage * jnp.eye(spread.shape[0], dtype=spread.dtype)
-    return _quadratic_rule(moments, spread, own)
-
   def solve(moments: Moments) -> _Rule:
-    found: _Rule = in_float64(rule, moments)
-    return found
+    spread = shrunk(covariance(moments), shrinkage)
+    return _quadratic_rule(moments, spread, own)
 
   def score(rule: _Rule, phi: Array) -> Array:
     apart = phi - rule.centre[None, :]
@@ -123,14 +117,10 @@ _CHOSEN: dict[str, dict[str, Any]] = {
 SQDA = MethodSpec(
   sqda,
   title="SQDA",
-  uses_optimiser=False,
-  positives_alone=True,
-  network="raw",
-  constraints=plain_feature_rules,
   published={
     benchmark: setting(_SOURCE, protocol, **_CHOSEN.get(benchmark, {}))
     for benchmark, protocol in studies.ONE_PASS.items()
   },
   small={"rank": 3},
-  exempt=POSITIVES_ALONE,
+  **EACH_CLASS_ALONE,
 )

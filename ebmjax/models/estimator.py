@@ -7,12 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from ml_collections import ConfigDict
 
-from ebmjax import methods, networks
-from ebmjax.config import default, flat_keys, with_settings
-from ebmjax.config.groups import unknown
-from ebmjax.config.validation import resolve
+from ebmjax.config.constraints import require_shape
 from ebmjax.data import labels as labelling
 from ebmjax.errors import ConfigError, DataError
 from ebmjax.models import files
@@ -20,6 +16,7 @@ from ebmjax.models import form as forms
 from ebmjax.models.form import InputForm, Label
 from ebmjax.models.learning import OnlineLearner
 from ebmjax.models.model import Model, make_outputs, power_of_two, probabilities
+from ebmjax.models.parameters import configuration, require_even
 from ebmjax.models.rejection import Reservoir
 
 _ROOM = 8  # classes at first, where they are not announced
@@ -85,12 +82,15 @@ class EnergyClassifier:
 
   def fit(self, x: Any, y: Any) -> "EnergyClassifier":
     """Forgets everything and takes `epochs` passes over x [N, ...] in random order."""
-    self.__dict__.pop("_learner", None)
     x, y = _as_pair(x, y)
+    if self.epochs < 1:
+      raise ConfigError(f"epochs={self.epochs} learns nothing: give 1 or more.")
     rng = np.random.default_rng(self.random_state)
     for epoch in range(self.epochs):
       order = rng.permutation(len(y))
-      self._learn(x[order], y[order], np.unique(y), remember=epoch == 0)
+      first = epoch == 0
+      rows, labels = x[order], y[order]
+      self._learn(rows, labels, np.unique(y), afresh=first, remember=first)
     return self
 
   def partial_fit(
@@ -113,9 +113,15 @@ class EnergyClassifier:
     return self
 
   def _learn(
-    self, x: np.ndarray, y: np.ndarray, announced: Any, remember: bool = True
+    self,
+    x: np.ndarray,
+    y: np.ndarray,
+    announced: Any,
+    *,
+    afresh: bool = False,
+    remember: bool = True,
   ) -> None:
-    if not self._is_fitted():
+    if afresh or not self._is_fitted():
       self._begin(x, y, announced)
     stored = self._form.accept(x)
     labels, places = np.unique(y, return_inverse=True)
@@ -142,11 +148,12 @@ class EnergyClassifier:
   def _begin(self, x: np.ndarray, y: np.ndarray, announced: Any) -> None:
     """Decides what the first call decides: inputs, room for classes, the network."""
     labelling.check(y, len(x), "y")
-    config = self._config(math.prod(x.shape[1:]))
+    config = configuration(self.get_params(), math.prod(x.shape[1:]))
     form = forms.estimate(x, self.range, config)
+    require_shape(config, form.shape)
     count = len(np.unique(y) if announced is None else announced)
     room = power_of_two(max(_ROOM, count)) if announced is None else count
-    _require_even(config, announced)
+    require_even(config, announced)
     learner = OnlineLearner(config, form, classes=room, tasks=int(config.stream.tasks))
     reservoir = Reservoir(self.calibration_rows, seed=self.random_state)
     known = [] if announced is None else announced.tolist()
@@ -163,36 +170,6 @@ class EnergyClassifier:
     self._form, self._learner, self._reservoir = form, learner, reservoir
     self._number = {label: place for place, label in enumerate(labels)}
     self._model = None
-
-  def _config(self, num_inputs: int) -> ConfigDict:
-    """Returns the configuration of the parameters, checked like any other."""
-    if self.boundaries not in ("auto", "manual", "none"):
-      raise ConfigError(
-        f"boundaries={self.boundaries!r} is none of auto, manual and none: choose one."
-      )
-    spec = methods.find(self.method)
-    network = self.network
-    if network == "auto":
-      network = "fourier" if spec.network == "raw" else spec.network or "ebm"
-    setting = "boundary_free" if self.boundaries == "none" else "boundary_aware"
-    given: dict[str, Any] = {
-      "data.name": "own",
-      "stream.setting": setting,
-      "stream.batch_size": self.batch_size,
-      "method.name": self.method,
-      "network.name": network,
-      "objective": "contrastive" if networks.find(network).energy else "ce",
-      "seed": self.random_state,
-    }
-    if network == "fourier":  # the usual choice for normalised inputs
-      given |= {"network.gamma": 1.0 / num_inputs, "network.num_features": 1000}
-    settings = dict(self.settings or {})
-    config = with_settings(default(), given | settings)
-    known = flat_keys(config)
-    for key in settings:
-      if key not in known:
-        raise ConfigError(f"config.{key}, of settings, {unknown(key, known)}")
-    return resolve(config)
 
   @property
   def _labels(self) -> list[Label]:
@@ -233,7 +210,8 @@ class EnergyClassifier:
 
   def score(self, x: Any, y: Any) -> float:
     """Returns the share of x [N, ...] whose predicted label is that of y [N]."""
-    return float(np.mean(self.predict(x) == np.asarray(y)))
+    x, y = _as_pair(x, y)
+    return float(np.mean(self.predict(x) == y))
 
   def save(self, path: str | Path) -> None:
     """Writes the model to one file; a file that was there is whole until then."""
@@ -315,18 +293,6 @@ def _require_kind(y: np.ndarray, known: Mapping[Label, int]) -> None:
     raise DataError(
       f"y holds labels of type {y.dtype}, but the classes so far are like {first!r}: "
       "give all labels as numbers, or all as strings."
-    )
-
-
-def _require_even(config: ConfigDict, announced: Any) -> None:
-  """Raises where a method needs to know the classes of all tasks beforehand."""
-  if not methods.find(config.method.name).even_tasks:
-    return
-  tasks = int(config.stream.tasks)
-  if announced is None or len(announced) % tasks:
-    raise ConfigError(
-      f"{config.method.name} needs tasks of as many classes each: announce all classes "
-      "in the first call (classes=...), a multiple of settings={'stream.tasks': ...}."
     )
 
 

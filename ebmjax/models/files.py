@@ -65,9 +65,13 @@ def load(
   if seed is not None:
     raise ConfigError(f"{path} is a file of one model; leave the seed out.")
   try:
-    # Opened here, since np.load does not close a file that it refuses.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-      arrays = dict(stored)
+    # Told here: of what is no zip file, np.load says to unpickle it.
+    with path.open("rb") as file:
+      if not zipfile.is_zipfile(file):
+        raise zipfile.BadZipFile("no npz file")
+      file.seek(0)
+      with np.load(file, allow_pickle=False) as stored:
+        arrays = dict(stored)
     header = json.loads(arrays.pop("header").tobytes())
     if header["format"] != _FORMAT:
       raise ValueError(f"format {header['format']}")
@@ -143,12 +147,14 @@ def _from_run(
 
 def _settings(config: ConfigDict) -> dict[str, Any]:
   """Returns the keys of a run that an estimator's `settings` hold."""
-  groups = ("method.", "network.", "optimiser.")
+  kept = (
+    *("method.", "network.", "optimiser.", "objective", "negatives"),
+    *("data.augment", "runner.precision"),
+  )
   return {
     key: value
     for key, value in flat_keys(config).items()
-    if (key.startswith(groups) and not key.endswith(".name"))
-    or key in ("objective", "negatives", "optimiser.name", "data.augment")
+    if key.startswith(kept) and key not in ("method.name", "network.name")
   }
 
 

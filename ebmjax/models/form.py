@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,13 +13,16 @@ from ebmjax import data, networks, streams
 from ebmjax.data import pixels
 from ebmjax.errors import DataError
 from ebmjax.networks.normalisation import Preparation
+from ebmjax.runtime import scan
 from ebmjax.runtime.trainer import (
   frozen_trunk,
+  make_learner,
+  make_problem,
   preparation,
   shown_images,
   shown_inputs,
 )
-from ebmjax.types import Dataset
+from ebmjax.types import Dataset, Learner, Problem
 
 Label = int | str
 _LEAST = 10  # rows to estimate a normalisation from
@@ -68,6 +72,20 @@ class InputForm(NamedTuple):
     shown: Array = shown_images(config, x)
     trunk = frozen_trunk(config, self.prepare)
     return shown if trunk is None else trunk(shown)
+
+
+def learner_of(
+  config: ConfigDict, form: InputForm, classes: np.ndarray, keys: Array
+) -> tuple[Problem, Learner]:
+  """Returns what the learner of a configuration is built over, and the learner.
+
+  classes [T, C] are the labels of each task, and keys [R] those of the seeds.
+  """
+  blank = form.shown(config, np.zeros((1, *form.shape), form.dtype))
+  row = jax.ShapeDtypeStruct(blank.shape[1:], blank.dtype)
+  init_keys = jax.vmap(scan.init_key)(keys)
+  problem = make_problem(config, row, classes, init_keys, form.prepare)
+  return problem, make_learner(config, problem)
 
 
 def form_of(config: ConfigDict, dataset: Dataset) -> InputForm | None:

@@ -14,11 +14,11 @@ import numpy as np
 from ml_collections import ConfigDict, FrozenConfigDict
 
 from ebmjax.errors import ConfigError, DivergenceError
-from ebmjax.models.form import InputForm
+from ebmjax.models.form import InputForm, learner_of
 from ebmjax.models.model import Compiled, compiler_options, power_of_two
 from ebmjax.networks.growth import grow
 from ebmjax.runtime import scan
-from ebmjax.runtime.trainer import batch_view, make_learner, make_problem
+from ebmjax.runtime.trainer import batch_view
 from ebmjax.types import Learner, Problem, PyTree
 
 _STEPS = 32  # of one compiled call, where a call brings that many batches
@@ -178,12 +178,8 @@ def _programs(
   config: FrozenConfigDict, form: InputForm, shape: tuple[int, ...]
 ) -> _Programs:
   """Builds the learner for [T, C] tasks and classes, any of which may come any time."""
-  blank = form.shown(config, np.zeros((1, *form.shape), form.dtype))
-  row = jax.ShapeDtypeStruct(blank.shape[1:], blank.dtype)
   key = jax.random.key(config.seed)[None]
-  keys = jax.vmap(scan.init_key)(key)
-  problem = make_problem(config, row, np.ones(shape, bool), keys, form.prepare)
-  learner = make_learner(config, problem)
+  problem, learner = learner_of(config, form, np.ones(shape, bool), key)
   labels = jnp.tile(jnp.arange(shape[1]), (1, shape[0], 1))
   none = jnp.zeros((1, shape[0], 0), jnp.int32)
   tables = scan.SeedTables(key, labels, none, jnp.zeros((1, *shape), bool), none, none)

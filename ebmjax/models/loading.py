@@ -8,15 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from ebmjax import data, methods
+from ebmjax import data
 from ebmjax.config.upgrade import upgrade
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError, DataError, WorkdirError
-from ebmjax.models.form import InputForm, from_json, known_form, outputs_of
+from ebmjax.models.form import (
+  InputForm,
+  from_json,
+  known_form,
+  learner_of,
+  outputs_of,
+)
 from ebmjax.models.model import Compiled, Model, compiler_options, make_outputs
 from ebmjax.runtime import scan
 from ebmjax.runtime.checkpoints import Checkpoints
-from ebmjax.runtime.trainer import make_problem
 from ebmjax.runtime.workdir import Workdir
 from ebmjax.streams import TaskSet
 from ebmjax.types import Learner, Problem, PyTree
@@ -130,15 +135,9 @@ def restore(found: FinishedRun) -> Trained:
   if not folder.is_dir():  # which would be made
     raise _no_checkpoints(found.path)
   config, form = found.config, found.form
-  blank = form.shown(config, np.zeros((1, *form.shape), form.dtype))
-  row = jax.ShapeDtypeStruct(blank.shape[1:], blank.dtype)
   keys = jnp.stack([jax.random.key(seed) for seed in found.seeds])
   _, (tasks, *_) = outputs(found, found.seeds)
-  problem = make_problem(
-    config, row, tasks.classes, jax.vmap(scan.init_key)(keys), form.prepare
-  )
-  settings = dict(config.method)
-  learner = methods.make(settings.pop("name"), problem, **settings)
+  problem, learner = learner_of(config, form, tasks.classes, keys)
   like = scan.make_init(learner, "map")(keys)
   with Checkpoints(folder, config.checkpoint.keep) as keeper:
     restored = keeper.restore(like)

@@ -1,5 +1,7 @@
 """Saying no: inputs whose energy is higher than training rows usually have."""
 
+from numbers import Real
+
 import numpy as np
 
 from ebmjax import metrics
@@ -72,7 +74,7 @@ def without(labels: np.ndarray, outside: np.ndarray) -> np.ndarray:
 
 def require_share(share: float) -> None:
   """Raises where a share to keep is not between 0 and 1."""
-  if not 0 < share < 1:
+  if not isinstance(share, Real) or not 0 < share < 1:
     raise ConfigError(
       f"reject={share!r} is the share of training rows to accept: give a number "
       "between 0 and 1, such as 0.95."

@@ -4,15 +4,13 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.autoencoder import Strided
 from ebmjax.networks.cifar100 import CHANNELS, NormTrunk, num_features
 from ebmjax.networks.conv import Conv
-from ebmjax.networks.initialisers import dense, kernel
+from ebmjax.networks.initialisers import dense
+from ebmjax.networks.strided import Strided
 from ebmjax.networks.vae import Code, Coder
 
 _SIDE = 2  # of the trunk's last images
-
-
 FEATURES = num_features((32, 32, 3))
 
 
@@ -38,8 +36,7 @@ class ConvVariationalAutoencoder(nn.Module):
     ]
     smaller = CHANNELS[-2::-1]
     self.doubling = [
-      Strided(channels, back=True, kernel_init=kernel("pytorch"))
-      for channels in smaller
+      Strided(channels, back=True, init_style="pytorch") for channels in smaller
     ]
     self.norms = [nn.BatchNorm(momentum=0.9, epsilon=1e-5) for _ in smaller]
     self.image = Conv(CHANNELS[0], 3)

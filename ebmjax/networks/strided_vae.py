@@ -5,9 +5,9 @@ import math
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.autoencoder import Strided
 from ebmjax.networks.conv import Conv
-from ebmjax.networks.initialisers import dense, kernel
+from ebmjax.networks.initialisers import dense
+from ebmjax.networks.strided import Strided
 from ebmjax.networks.vae import Code, Coder
 
 
@@ -38,7 +38,7 @@ class StridedVariationalAutoencoder(nn.Module):
     self.coder = Coder(self.latent)
     self.start = dense(math.prod(self._smallest()), self.latent, "pytorch")
     self.outer = [
-      Strided(width, back=True, kernel_init=kernel("pytorch"), use_bias=i == last)
+      Strided(width, back=True, init_style="pytorch", use_bias=i == last)
       for i, width in enumerate(inputs[::-1])
     ]
     self.outer_norms = [_norm() for _ in range(last)]

@@ -115,8 +115,7 @@ def make_run_spec(
   values = varied.values_of(configs) if len(configs) > 1 else {}
 
   def with_values(values: varied.Values) -> Learner:
-    learner = make_learner(config, problem, values)
-    return trace_once(precision.with_precision(learner, config.runner.precision))
+    return trace_once(make_learner(config, problem, values))
 
   return RunSpec(
     configs=configs,
@@ -138,7 +137,7 @@ def make_run_spec(
 def make_learner(
   config: ConfigDict, problem: Problem, values: varied.Values | None = None
 ) -> Learner:
-  """Builds the method that the configuration names over a problem.
+  """Builds the method that the configuration names over a problem, in its precision.
 
   `values` replace those of dotted keys.
   """
@@ -151,7 +150,8 @@ def make_learner(
   settings = group("method")
   if values:
     problem = problem._replace(tx=optimisers.make(group("optimiser")))
-  return methods.make(settings.pop("name"), problem, **settings)
+  learner = methods.make(settings.pop("name"), problem, **settings)
+  return precision.with_precision(learner, config.runner.precision)
 
 
 def make_problem(

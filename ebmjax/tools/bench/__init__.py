@@ -25,9 +25,9 @@ runner's steps of the same training, and `predict` beside an evaluation. Share: 
 step's matrix products, counted from its trace, against the best rate of a large square
 product and of the step's own products alone. Roofline: a step's FLOPs and bytes, and
 what they allow on two GPUs, computed from its program. Runs: whole processes of
-ebmjax.main with an empty and a filled compilation cache; the time to the first chunk
-counts from the start of the process. Curves: the cost against labels, batch, width and
-seeds.
+ebmjax.main with an empty and a filled compilation cache; the time to the first step
+counts from the start of the process: it is that to the first chunk, less the chunk's
+other steps. Curves: the cost against labels, batch, width and seeds.
 
 Images and weights are random, speed does not look at them. Machines are noisy: read the
 ratios, which come from rounds that alternate, not the rates.

@@ -28,9 +28,9 @@ def measure(case: Training, options: Options) -> Row:
   model = estimator(spec)
   x, y, tests = dataset.train_x, dataset.train_y, dataset.test_x
 
-  def learn() -> None:
-    for start in range(0, len(x), batch):
-      model.partial_fit(x[start : start + batch], y[start : start + batch])
+  def learn(rows: int, size: int) -> None:
+    for start in range(0, rows, size):
+      model.partial_fit(x[start : start + size], y[start : start + size])
     model.predict(tests[:1])  # waits for the last step
 
   def answer() -> None:
@@ -39,11 +39,12 @@ def measure(case: Training, options: Options) -> Row:
 
   evaluate = evaluation.make(spec)
   runners = {
-    "steps, estimator": timed(learn, case.steps),
+    "steps, estimator": timed(lambda: learn(len(x), batch), case.steps),
     "steps, runner": training.ours(spec, case.steps),
     "images, estimator": timed(lambda: model.predict(tests), len(tests)),
     "images, runner": timed(lambda: evaluate([0]), len(tests)),
-    "calls with one image": timed(answer, _CALLS),
+    "predict, one image": timed(answer, _CALLS),
+    "partial_fit, one image": timed(lambda: learn(_CALLS, 1), _CALLS),
   }
   rates = interleave(runners, options.rounds)
   pairs = [(f"{what}, estimator", f"{what}, runner") for what in ("steps", "images")]

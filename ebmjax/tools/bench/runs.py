@@ -71,13 +71,17 @@ def measure(case: Training, options: Options) -> Row:
     known = {key: changes[key] for key in changes if key in flat_keys(run)}
     flags = [f"--config.{key}={value}" for key, value in known.items()]
     command = [f"--config={cases.CONFIGS / case.config}", *flags]
-    cold, warm = (_run(command, folder, start) for start in ("cold", "warm"))
+    others = int(run.runner.chunk) - 1  # steps of the first chunk after the first
+    cold, warm = (_run(command, folder, start, others) for start in ("cold", "warm"))
     amounts = [_amounts(config, dataset) for config in (run, whole)]
     return {"case": case.name, "cold": cold, "warm": warm} | _whole(warm, *amounts)
 
 
-def _run(command: list[str], folder: Path, start: str) -> dict[str, Any]:
-  """Returns seconds and memory of one process, whose run goes to a new workdir."""
+def _run(command: list[str], folder: Path, start: str, others: int) -> dict[str, Any]:
+  """Returns seconds and memory of one process, whose run goes to a new workdir.
+
+  The first chunk has `others` steps beside the first.
+  """
   workdir, out = folder / start, folder / f"{start}.json"
   cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "cache")}
   program = [
@@ -99,10 +103,11 @@ def _run(command: list[str], folder: Path, start: str) -> dict[str, Any]:
     raise UserError(f"the run ended with code {process.returncode}: {' '.join(last)}")
   facts = json.loads((workdir / "results.json").read_text())["facts"]
   probed = json.loads(out.read_text())
+  to_chunk = probed["seconds_before"] + facts["seconds_to_first_chunk"]
   return {
     "seconds_compiling": probed["seconds_compiling"],
-    "seconds_to_first_chunk": probed["seconds_before"]
-    + facts["seconds_to_first_chunk"],
+    "seconds_to_first_chunk": to_chunk,
+    "seconds_to_first_step": to_chunk - others / facts["steps_per_second"],
     "peak_memory_mb": probed["peak_memory_mb"],
     "steps_per_second": facts["steps_per_second"],
     "seconds": facts["seconds"],
@@ -162,7 +167,7 @@ def _write(dataset: Dataset, folder: Path) -> Path:
 
 def cells(row: Row) -> dict[str, str]:
   """Returns a row of the table: what whole processes take, and a whole run's shares."""
-  timed = {"compiling": "compiling", "to_first_chunk": "to the first chunk"}
+  timed = {"compiling": "compiling", "to_first_step": "to the first step"}
   shown = {
     f"{title}, {start} (s)": number(row[start][f"seconds_{what}"])
     for what, title in timed.items()
