@@ -56,7 +56,9 @@ EXPERIMENT = Experiment(
     "network": {"name": "ebm_conv4", "gate": "softmax", "skip": False},
     "runner": {"chunk": 20},
   },
-  variants=_CONDITIONING,
+  # The Fourier features' width is the best of five on held-out images: with that of
+  # MNIST no two images are alike, and the accuracy is that of chance.
+  variants=_CONDITIONING | {"randumb": {"network.gamma": 1e-4}},
   exclusive=[tuple(_CONDITIONING)],
 )
 get_config = EXPERIMENT.config

@@ -54,7 +54,7 @@ def usage() -> str:
       *verbs,
       "",
       "`ebmjax VERB --help` lists the flags of a verb. Without a verb, `run` is meant:",
-      "  ebmjax --config=configs/permmnist.py --config.seeds=10 --workdir=runs/ebm",
+      "  ebmjax --config=configs/permmnist.py --config.seeds=3 --workdir=runs/ebm",
     ]
   )
 

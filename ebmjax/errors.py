@@ -3,11 +3,39 @@
 Every command prints the sentence and ends with the error's exit code.
 """
 
+import re
+from typing import Any
+
+# Controls, turns of direction, and halves of characters (of names that are no UTF-8).
+_OBEYED = re.compile(
+  "[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(value: Any) -> Any:
+  """Returns a value of JSON whose text no terminal obeys, and every file can hold."""
+  if isinstance(value, str):
+    return _OBEYED.sub("\ufffd", value)
+  if isinstance(value, list):
+    return [printable(each) for each in value]
+  if isinstance(value, dict):
+    return {printable(name): printable(each) for name, each in value.items()}
+  return value
+
+
+def first_line(error: BaseException) -> str:
+  """Returns the first line of an error of others, without the dot at its end."""
+  return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
 
 class UserError(Exception):
   """Base of all errors that are printed as one sentence."""
 
   exit_code = 1
+
+  def __str__(self) -> str:
+    """Returns the sentence; names of files in it may be anybody's."""
+    return str(printable(super().__str__()))
 
 
 class UsageError(UserError):

@@ -18,6 +18,7 @@ from ebmjax.config.validation import resolve
 from ebmjax.errors import DivergenceError, WorkdirError
 from ebmjax.models.form import form_of, to_json
 from ebmjax.paper.commands import figure_for, with_figure
+from ebmjax.paths import expand
 from ebmjax.report import Results
 from ebmjax.runtime import distributed, environment, failures, memory, scan
 from ebmjax.runtime import results as finished
@@ -69,7 +70,7 @@ def run_together(
   show_messages()
   environment.require_usual()
   environment.use_compilation_cache()
-  with ExitStack() as stack, memory.explain_oom():
+  with ExitStack() as stack, memory.explain_oom(), environment.doubt_cache():
     entered = [_enter(stack, config, workdir) for config, workdir in runs]
     found = [_finished(*each, dataset) for each in entered]
     left = [each for each, ended in zip(entered, found, strict=True) if ended is None]
@@ -81,9 +82,7 @@ def run_together(
     places = [
       Place(*each, _settle(each[2], each[0], dataset, command)) for each in left
     ]
-    outcomes = iter(
-      train_and_evaluate(places, dataset, started=started, open_board=reporting.Board)
-    )
+    outcomes = iter(train_and_evaluate(places, dataset, started))
     written = iter([_write(place, next(outcomes)) for place in places])
     return [next(written) if each is None else Results(each) for each in found]
 
@@ -94,7 +93,9 @@ def _enter(
   """Locks and claims the folder of a run."""
   config = resolve(config)
   reporting.find_metrics(config.eval.metrics)  # a wrong path is found before training
-  workdir = Path(workdir).absolute() if distributed.is_multiprocess() else Path(workdir)
+  workdir = expand(workdir)
+  if distributed.is_multiprocess():
+    workdir = workdir.absolute()
   _require_same_command(config, workdir)
   folder = stack.enter_context(distributed.on_primary(lambda: Workdir(workdir)))
   folder.claim(config)

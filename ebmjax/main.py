@@ -49,9 +49,6 @@ def main(arguments: list[str]) -> int:
     return distributed.fail(f"ebmjax: {_INTERRUPTED}", 130)
   except Exception as error:
     if not distributed.is_multiprocess():
-      from ebmjax.runtime import environment
-
-      environment.doubt_cache(error)
       raise
     return distributed.fail(distributed.describe_fault(error), 1)
   distributed.end()

@@ -55,18 +55,18 @@ def trace(
 
   A `device` may be one that is not there, of a described topology.
   """
-  learner, driver = spec.learner, spec.driver
+  learner, compiler = spec.learner, scan.Compiler(spec.driver)
   shapes = partial(_shapes, device)
-  states = shapes(jax.eval_shape(scan.make_init(learner, driver), spec.tables.key))
+  states = shapes(jax.eval_shape(scan.make_init(learner, compiler), spec.tables.key))
   tables, train, test = shapes((spec.tables, spec.train_images, spec.test_images))
   size, block = spec.config.runner.chunk, spec.config.eval.batch_size
   steps = min(size, spec.stream.rows.shape[1])
   chunk = shapes(next(scan.chunks(spec.stream, 0, steps, size)))
   task, candidates = shapes((np.int32(0), spec.stream.classes[0, 0]))
   view = batch_view(spec.config)
-  train_chunk: Any = scan.make_train(learner, view, driver)
-  evaluate: Any = evaluation.make_evaluate(learner, driver, block)
-  consolidate: Any = scan.make_consolidate(learner, view, driver)
+  train_chunk: Any = scan.make_train(learner, view, compiler)
+  evaluate: Any = evaluation.make_evaluate(learner, block, compiler)
+  consolidate: Any = scan.make_consolidate(learner, view, compiler)
   found = {"train": train_chunk.trace(states, tables, train, chunk)}
   if not only_train:
     found["evaluate"] = evaluate.trace(states, tables, test, task, candidates)

@@ -260,7 +260,7 @@ def test_quick_is_a_tenth_and_says_so(monkeypatch, capsys):
       "'speed' is not a section; choose from training, inference",
     ),
     (f"--show={__file__}", 1, "does not hold figures of the benchmark"),
-    ("--out=/dev/null/x.json", 1, "x.json cannot be written (Not a directory); give"),
+    ("--out=/dev/null/x.json", 1, "x.json cannot be written (Not a directory); make"),
     ("--out=/nonesuch/x.json", 1, "x.json cannot be written (No such file or"),
     (
       f"--out={__file__}",

@@ -16,7 +16,7 @@ PLAIN = cases.Inference("tiny", "permmnist.py", "plain", 3, 2, SMALL)
 
 
 def make_state(spec):
-  states = scan.make_init(spec.learner, spec.driver)(spec.tables.key)
+  states = scan.make_init(spec.learner, scan.Compiler(spec.driver))(spec.tables.key)
   return jax.tree.map(lambda leaf: leaf[0], states)
 
 

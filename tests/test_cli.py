@@ -72,7 +72,9 @@ def test_the_workdir_may_be_in_one_s_home(tmp_path: Path, monkeypatch, capsys):
   assert loading.parse(["ebmjax", SMOKE, "--workdir=~/x"])[1] == tmp_path / "x"
   assert main.main([SMOKE, "--workdir=~nobody_here/x"]) == 1
   sentence = sentence_of(capsys.readouterr().err)
-  assert sentence == "--workdir=~nobody_here/x is no place here; give another."
+  assert (
+    sentence == "~nobody_here/x is in the home of an unknown user; give another path."
+  )
 
 
 MISTYPED = """

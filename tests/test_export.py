@@ -98,5 +98,5 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys, monkeypatch):
   (tmp_path / "out" / "x.npz").mkdir(parents=True)
   for place, why in (("out", "Is a directory"), ("none", "No such file or directory")):
     line = fails(capsys, run, tmp_path / place / "x.npz", "--trunk")
-    assert f"x.npz cannot be written ({why}); give another file." in line
+    assert f"x.npz cannot be written ({why}); make it writable, or give an" in line
   assert [path.name for path in (tmp_path / "out").iterdir()] == ["x.npz"]

@@ -10,9 +10,10 @@ import pytest
 
 from ebmjax import experiment, main
 from ebmjax.errors import CheckpointError
-from ebmjax.report import Board, files, plots
+from ebmjax.report import files, plots
 from ebmjax.runtime import workdir
 from ebmjax.runtime.checkpoints import Checkpoints
+from ebmjax.runtime.tensorboard import Board
 from ebmjax.runtime.workdir import Workdir
 from ebmjax.tools.sweep import __main__ as sweep
 from tests.helpers import SPLIT, FullDisk, make_config, overrides, write_idx

@@ -12,7 +12,8 @@ ROOT = Path(ebmjax.__file__).parent
 # From left to right, as the package's data flow. A module belongs to the layer of the
 # longest name that it is, or lies under.
 LAYERS = (
-  ("errors", "types", "prediction", "losses", "negatives", "metrics"),
+  ("errors", "paths", "types", "prediction", "losses", "negatives", "metrics"),
+  ("runtime.console", "runtime.locks"),  # a download has what a run has
   # What the components state their keys with, and the configuration's public functions.
   ("config.schema", "config.components", "config.__init__"),
   ("objectives",),

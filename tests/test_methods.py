@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from ebmjax import methods
-from ebmjax.methods import METHODS
+from ebmjax.methods import METHODS, Plugin, buffers, gradient_learner
+from ebmjax.methods._gradient import all_energies
 from ebmjax.testing.keys import reuses_key
 from ebmjax.testing.methods import CHECKS, SGD, check_spec, make_problem, train
-from ebmjax.testing.tasks import CLASSES, batch_at
+from ebmjax.testing.tasks import CLASSES, SIZE, batch_at
 from ebmjax.types import Learner
 from tests.trials import make, trial_of
 
@@ -94,3 +95,38 @@ def test_cross_entropy_pushes_seen_classes_down():
   change = np.asarray(after.params["head"]["bias"] - state.params["head"]["bias"])
   assert change[2] < 0
   assert change[3] == 0  # never seen: untouched
+
+
+def test_a_method_may_store_what_its_loss_computed():
+  """As DER++ does: beside each input the energies that it had when it came."""
+
+  def dark(problem):
+    network = problem.network
+
+    def init(params, model_state):
+      energies = jax.ShapeDtypeStruct((network.num_classes,), jnp.float32)
+      return buffers.empty_reservoir((problem.row, energies), budget=3 * SIZE)
+
+    def loss(own, row_losses, params, model_state, key, batch):
+      energies = all_energies(network, params, model_state, batch.x)
+      drawn = buffers.draw(key, own, SIZE)
+      x, before = drawn.x
+      away = all_energies(network, params, model_state, x) - before
+      losses, model_state = row_losses(params, model_state, key, batch)
+      dark = jnp.mean(jnp.where(drawn.valid[:, None], away**2, 0.0))
+      return losses.mean() + dark, model_state, energies
+
+    def track(own, record, key, batch):
+      return buffers.offer(own, key, (batch.x, record.found), batch.y)
+
+    return gradient_learner(problem, Plugin(init, loss, track))
+
+  problem = make_problem(trial_of(("finetune", "sbc")), SGD)
+  learner = dark(problem)
+  state = learner.init(jax.random.key(0))
+  for step in range(3):
+    expected = learner.energies(state, batch_at(step).x)
+    state, _ = jax.jit(learner.step)(state, jax.random.key(step), batch_at(step))
+    _, stored = state.own.x
+    rows = slice(step * SIZE, (step + 1) * SIZE)
+    np.testing.assert_allclose(stored[rows], expected, rtol=1e-5, atol=1e-6)

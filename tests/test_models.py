@@ -1,6 +1,7 @@
 """A finished run is a model: it predicts what the run was scored on, and learns on."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,20 @@ def test_labels_are_predicted_on_the_command_line(run, mnist, tmp_path, capsys):
   assert table == [["b.png", str(one[0])], ["deep/a.png", str(one[1])]]
 
 
+def test_names_of_files_are_written_as_they_are_and_not_obeyed(
+  run, mnist, tmp_path, capsys, monkeypatch
+):
+  (tmp_path / "images").mkdir()
+  for name in ("caf\udce9.png", "\x1b[31m.png"):
+    Image.fromarray(mnist.test_x[0]).save(tmp_path / "images" / name)
+  given, out = [str(run[0]), str(tmp_path / "images"), "--seed=0"], tmp_path / "l.csv"
+  assert predict.main([*given, f"--out={out}"]) == 0
+  assert b"\ncaf\xe9.png," in out.read_bytes() and b"\n\x1b[31m" in out.read_bytes()
+  monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
+  assert predict.main(given) == 0
+  assert "\ufffd[31m.png," in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
   ("arrays", "sentence"),
   [
@@ -158,6 +173,9 @@ def test_inputs_that_cannot_be_predicted_are_refused(
   np.savez(tmp_path / "x.npz", **arrays)
   assert predict.main([str(run[0]), str(tmp_path / "x.npz")]) == 1
   assert sentence in capsys.readouterr().err
+  os.mkfifo(tmp_path / "pipe")
+  assert predict.main([str(run[0]), str(tmp_path / "pipe")]) == 1
+  assert "pipe does not exist: give an npz file" in capsys.readouterr().err
   (tmp_path / "none").mkdir()
   assert predict.main([str(run[0]), str(tmp_path / "none")]) == 1
   assert "holds no image" in capsys.readouterr().err

@@ -43,13 +43,14 @@ def run(workdir: Path, chosen: str, file: Path, *flags: str) -> int:
     ("embeddings.py:generative,smoke", (30,)),
   ],
 )
-def test_any_shape_runs_to_a_page(chosen, shape, tmp_path):
-  assert run(tmp_path / "run", chosen, write(tmp_path / "mine.npz", shape)) == 0
-  results = read_results(tmp_path / "run")
+def test_any_shape_runs_to_a_page_in_any_folder(chosen, shape, tmp_path):
+  workdir = tmp_path / "a [b] *?" / "back\\slash \x1b[31m caf\udce9"
+  assert run(workdir, chosen, write(tmp_path / "mine.npz", shape)) == 0
+  results = read_results(workdir)
   assert results["paper"] is None
   assert results["class_names"] == [f"kind {label}" for label in range(7)]
   assert "own mine.npz" in results["facts"]["data_source"]
-  page = (tmp_path / "run" / "report.html").read_text()
+  page = (workdir / "report.html").read_text()
   assert "kind 3" in page and "mine.npz" in page
 
 

@@ -13,7 +13,7 @@ import pytest
 import ebmjax
 from ebmjax import report
 from ebmjax.config import default, loading, with_settings
-from ebmjax.errors import ConfigError
+from ebmjax.errors import ConfigError, UserError
 from ebmjax.report import plots
 from ebmjax.runtime import environment
 from ebmjax.runtime.console import logging_untouched, show_messages
@@ -107,6 +107,16 @@ def test_a_pipe_gets_lines_alone(monkeypatch):
     progress.accuracy(20, [50.0, 75.0], 62.5)
   line = "step 20 of 20: accuracy 62.50 % (tasks: 50.0 75.0)\n"
   assert pipe.getvalue() == line
+
+
+def test_a_terminal_obeys_no_name_of_a_file(monkeypatch):
+  forget_logging(monkeypatch)
+  pipe = io.StringIO()
+  monkeypatch.setattr(sys, "stderr", pipe)
+  show_messages()
+  logging.getLogger("ebmjax").info("Data: %s.", "\x1b[31mred\r")
+  assert pipe.getvalue() == "Data: \ufffd[31mred\ufffd.\n"
+  assert str(UserError("caf\udce9 is\nno \x9bfile.")) == "caf\ufffd is\nno \ufffdfile."
 
 
 def test_what_a_user_has_set_up_is_left(monkeypatch):

@@ -189,6 +189,16 @@ def test_estimates_rest_on_runs_then_on_speeds_then_on_guesses():
   assert estimates.estimate(chosen, run) == (pytest.approx(300.0), "runs")
 
 
+def test_what_learns_classes_alone_is_estimated_from_its_own_kind_alone():
+  means = entry("configs/cifar10.py:ncm,source", {0: 1.0}, steps_per_second=1e4)
+  other = entry("configs/splitmnist.py:generative,source", {0: 1.0})
+  chosen = "configs/cifar10.py:generative,source"
+  steps = estimates.steps(commands.load(chosen))
+  assert estimates.estimate(chosen, None, [means]) == (steps / 200, "guess")
+  twice = 2 * steps / 100  # batches are of 256 images, not 128
+  assert estimates.estimate(chosen, None, [means, other]) == (twice, "guess")
+
+
 def test_runs_on_another_device_do_not_count_for_an_estimate():
   chosen = CELLS[EBM].command
   cpu = entry(chosen, {0: 1.0})

@@ -77,8 +77,8 @@ def last_batch(stop, scenario="class", setting="boundary_aware", **changes):
   _, stream, tables, images = parts(scenario=scenario, setting=setting, **changes)
   learner = spy(8, images.x.shape[1], tables.classes.shape[-1])
   view = scan.BatchView(setting == "boundary_free", scenario == "task")
-  train = scan.make_train(learner, view, "map")
-  states = scan.make_init(learner, "map")(tables.key)
+  train = scan.make_train(learner, view)
+  states = scan.make_init(learner)(tables.key)
   for chunk in scan.chunks(stream, 0, stop, 5):
     states, _ = train(states, tables, images, chunk)
   assert int(states.count[0]) == stop
@@ -112,8 +112,8 @@ def test_a_finished_task_shows_the_classes_of_its_batches(own_only, seen):
     lambda state, x: jnp.zeros((len(x), 10)),
   )
   view = scan.BatchView(own_task_only=own_only)
-  consolidate = scan.make_consolidate(learner, view, "map")
-  states = scan.make_init(learner, "map")(tables.key)
+  consolidate = scan.make_consolidate(learner, view)
+  states = scan.make_init(learner)(tables.key)
   states = consolidate(states, tables, images, np.int32(1))
   np.testing.assert_array_equal(np.flatnonzero(states[0]), seen)
 
@@ -147,8 +147,8 @@ def test_chunks_and_drivers_do_not_change_the_keys(driver, size):
   """The same random numbers reach every (seed, step), and padding does nothing."""
   _, stream, tables, images = parts(seeds=(0, 5))
   learner = spy(8, 784, 10)
-  train: Any = scan.make_train(learner, scan.BatchView(), driver)
-  states = scan.make_init(learner, driver)(tables.key)
+  train: Any = scan.make_train(learner, scan.BatchView(), scan.Compiler(driver))
+  states = scan.make_init(learner, scan.Compiler(driver))(tables.key)
   losses = []
   for chunk in scan.chunks(stream, 0, 30, size):
     states, metrics = train(states, tables, images, chunk)
@@ -178,7 +178,7 @@ def test_states_own_their_buffers():
     twice = jax.random.normal(key, (3,))
     return (twice, twice)
 
-  states = scan.make_init(spy(1, 1, 1)._replace(init=init), "map")(
+  states = scan.make_init(spy(1, 1, 1)._replace(init=init))(
     jnp.stack([jax.random.key(0)])
   )
   donated = jax.jit(lambda s: jax.tree.map(jnp.negative, s), donate_argnums=0)
@@ -193,8 +193,8 @@ def test_evaluation_counts_what_a_table_says():
   pixels[:, 0] = np.where(TEST_Y == 4, 1, TEST_Y)  # every 4 looks like a 1
   images = scan.Images(jnp.asarray(pixels), jnp.asarray(TEST_Y))
   learner = spy(8, 784, 10)
-  states = scan.make_init(learner, "map")(tables.key)
-  evaluate = evaluation.make_evaluate(learner, "map", 4)
+  states = scan.make_init(learner)(tables.key)
+  evaluate = evaluation.make_evaluate(learner, 4)
   candidates = jnp.arange(10) < 6
   counts = {
     task: evaluate(states, tables, images, jnp.int32(task), candidates)
@@ -223,7 +223,7 @@ def test_unseen_classes_are_ranked_behind_those_seen():
   learner = spy(8, 784, 10)._replace(
     energies=lambda w, x: x.astype(jnp.float32) @ w / 10
   )
-  evaluate = evaluation.make_evaluate(learner, "map", 4)
+  evaluate = evaluation.make_evaluate(learner, 4)
   counts = {
     task: evaluate(weights, tables, images, jnp.int32(task), jnp.arange(10) < 4)
     for task in range(5)

@@ -10,7 +10,7 @@ import pytest
 
 from ebmjax.config.loading import python_path
 from ebmjax.paper import reproduce as reproduce
-from ebmjax.runtime.terminal import path_arg, positive_number, run_cli, whole_number
+from ebmjax.runtime.terminal import positive_number, run_cli, whole_number
 from ebmjax.tools import processes, report
 from ebmjax.tools.bench import command as bench
 from tests.helpers import PERMUTED, ROOT
@@ -54,14 +54,6 @@ def test_numbers_are_read():
   for text in ("inf", "0", "-2", "x"):
     with pytest.raises(argparse.ArgumentTypeError, match="above 0"):
       positive_number(text)
-
-
-def test_a_place_may_begin_at_home(monkeypatch, tmp_path):
-  monkeypatch.setenv("HOME", str(tmp_path))
-  assert path_arg("~/x") == tmp_path / "x"
-  assert str(path_arg("y/~")) == "y/~"
-  with pytest.raises(argparse.ArgumentTypeError, match="the home of no user"):
-    path_arg("~no.such.user/x")
 
 
 def test_an_interruption_says_how_to_go_on(capsys):

@@ -17,6 +17,7 @@ from ebmjax.config.experiments import Experiment
 from ebmjax.config.groups import CHOICES, keys_of, require_keys, unknown
 from ebmjax.config.schema import Key
 from ebmjax.errors import ConfigError, UsageError
+from ebmjax.paths import expand
 
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number"}
 _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
@@ -47,7 +48,7 @@ def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
     if key not in known:
       raise ConfigError(f"config.{key} {unknown(key, known)}")
   values = _read_flags(_without("config", argv), config)
-  return values.config, _workdir(values.workdir or default_workdir(chosen))
+  return values.config, expand(values.workdir or default_workdir(chosen))
 
 
 def distributed(argv: list[str]) -> str:
@@ -239,10 +240,3 @@ def _wrong_value(said: str, config: ConfigDict) -> str:
     return ""
   kind = _KINDS.get(type(known[found[1]]), f"like {known[found[1]]!r}")
   return f"config.{found[1]}={found[2]} is not {kind}"
-
-
-def _workdir(path: str) -> Path:
-  try:
-    return Path(path).expanduser()
-  except RuntimeError as error:  # the home of a user that there is not
-    raise ConfigError(f"--workdir={path} is no place here; give another.") from error

@@ -13,6 +13,7 @@ from ebmjax.data.moments import statistics
 from ebmjax.data.registry import DATASETS, find
 from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import ConfigError, DataError
+from ebmjax.paths import expand
 from ebmjax.types import Dataset
 
 SOURCES = ("auto", "tfds", "files", "embedded")
@@ -139,9 +140,9 @@ def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
     "Set config.data.require_full=True to stop here instead of going on with the "
     "subset.",
   ]
-  rule = "!" * 80
-  wrapped = [part for line in lines for part in _wrap(line)]
-  text = "\n".join([rule, *wrapped, rule])
+  rule, indent = "!" * 80, "!!" + " " * 11
+  fill = textwrap.TextWrapper(80, "!! ", indent, break_long_words=False).fill
+  text = "\n".join([rule, *map(fill, lines), rule])
   print(f"\n{text}\n", file=stream or sys.stderr, flush=True)
 
 
@@ -173,18 +174,6 @@ def _load_best(
   return dataset
 
 
-def _wrap(line: str) -> list[str]:
-  """Returns a line of the banner as lines of at most 80 columns."""
-  indent = "!!" + " " * 11
-  return textwrap.wrap(
-    line,
-    width=80,
-    initial_indent="!! ",
-    subsequent_indent=indent,
-    break_long_words=False,
-  )
-
-
 def _files_folder(folder: str) -> Path:
   """Returns the folder of the files, which has no default."""
   if not folder:
@@ -192,12 +181,12 @@ def _files_folder(folder: str) -> Path:
       "config.data.source=files needs the folder of the files, but config.data.dir is "
       '"": set config.data.dir.'
     )
-  return files.expand(folder)
+  return expand(folder)
 
 
 def _tfds_folder(folder: str) -> Path:
   """Returns the folder of the TFDS sets."""
-  return files.expand(folder or tfds_source.default_dir())
+  return expand(folder or tfds_source.default_dir())
 
 
 def _not_full(spec: DatasetSpec, reason: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ebmjax.data import idx, pickles, tar
 from ebmjax.data.arrays import Split, check_split
-from ebmjax.data.layout import Layout
+from ebmjax.data.spec import Layout
 from ebmjax.errors import DataError
 
 IMAGE_SHAPE = (32, 32, 3)

@@ -5,7 +5,6 @@ only so long: no server, and no look-up of a name, can hold up a run or its Ctrl
 """
 
 import contextlib
-import fcntl
 import hashlib
 import logging
 import os
@@ -21,6 +20,9 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from ebmjax.data.spec import Download
+from ebmjax.errors import WorkdirError
+from ebmjax.runtime import locks
+from ebmjax.runtime.console import shows_bars
 
 CONNECT_SECONDS = 5.0  # until a server begins to answer
 STALL_SECONDS = 20.0  # in which `_STEP` bytes must come
@@ -70,9 +72,8 @@ def fetch(
   with _alone(folder):
     wanted = {n: d for n, d in downloads.items() if not is_whole(paths[n], d)}
     total, before = sum(official.size for official in wanted.values()), 0
-    with tqdm(
-      total=total, disable=None, unit="B", unit_scale=True, dynamic_ncols=True
-    ) as bar:
+    shown = {"disable": not shows_bars(), "unit": "B", "unit_scale": True}
+    with tqdm(total=total, dynamic_ncols=True, **shown) as bar:
       for name, official in wanted.items():
         bar.set_description(name)
         part = _Part(folder / f"{name}.partial", official, bar, before)
@@ -93,13 +94,11 @@ def is_whole(path: Path, official: Download) -> bool:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
   """Waits until no other process downloads to a folder."""
-  with (folder / ".lock").open("a") as lock:
-    with contextlib.suppress(OSError):  # no locks here; the checksums still protect
-      try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      except BlockingIOError:
+  with locks.open_lock(folder / ".lock") as lock:
+    with contextlib.suppress(WorkdirError):  # no locks here; the checksums protect
+      if not locks.try_lock(lock, folder, ""):
         _log.info("Waiting for another process that downloads to %s.", folder)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.try_lock(lock, folder, "", wait=True)
     yield
 
 

@@ -10,28 +10,11 @@ from pathlib import Path
 
 from ebmjax.data import npz
 from ebmjax.data.arrays import Split, check_pins, check_split
-from ebmjax.data.layout import Layout
-from ebmjax.data.spec import DatasetSpec
+from ebmjax.data.spec import DatasetSpec, Layout
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
 
 _REMEDY = "delete it and download it again"
-
-
-def expand(folder: str) -> Path:
-  """Returns a folder as the user has written it, with ~ as the home."""
-  if "://" in folder:
-    raise DataError(
-      f"{folder} is not a folder on this machine: mount the bucket, and set "
-      "config.data.dir to the folder that it is mounted in."
-    )
-  try:
-    return Path(folder).expanduser()
-  except RuntimeError as error:  # the home of a user that there is not
-    raise DataError(
-      f"the folder {folder!r} is in the home of an unknown user: set config.data.dir "
-      "to one that exists."
-    ) from error
 
 
 def at_hand(spec: DatasetSpec, folder: Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ebmjax.data.arrays import Split
-from ebmjax.data.layout import Layout
+from ebmjax.data.spec import Layout
 from ebmjax.errors import DataError
 
 _GZIP_MAGIC = b"\x1f\x8b"

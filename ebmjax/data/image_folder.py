@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ebmjax.data.arrays import Split
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 _LAYOUT = "train/CLASS/*.png, or CLASS/*.png"
@@ -114,6 +114,8 @@ def _opened(path: Path) -> Any:
   from PIL import Image
 
   try:
+    if path.is_fifo():  # opening it would never end
+      raise OSError("it is a pipe")
     return Image.open(path)
   except Exception as error:  # Pillow raises many kinds
     raise DataError(_unreadable(path, error)) from None
@@ -128,10 +130,9 @@ def _decode(image: Any, mode: str, path: Path) -> np.ndarray:
 
 
 def _unreadable(path: Path, error: Exception) -> str:
-  reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
   return (
-    f"{path} cannot be read as an image ({reason}): replace it by a readable copy, or "
-    "move it elsewhere."
+    f"{path} cannot be read as an image ({first_line(error)}): replace it by a "
+    "readable copy, or move it elsewhere."
   )
 
 

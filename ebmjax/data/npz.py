@@ -2,14 +2,13 @@
 
 import math
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 
 _MAPPED = 1 << 28  # bytes; smaller arrays are read, so that their file may change
 _CHUNK = 1 << 22
@@ -19,33 +18,28 @@ _HEADERS = {
 }
 
 
-def read(path: Path, keys: Sequence[str], remedy: str) -> dict[str, np.ndarray]:
-  """Returns those of the named arrays that a file holds.
+def read(path: Path, keys: Sequence[str] | None, remedy: str) -> dict[str, np.ndarray]:
+  """Returns those of the named arrays that a file holds; without names, all of them.
 
   A large array that is stored without compression stays on the disk, mapped into
   memory. `remedy` is what to do about a damaged file.
   """
   try:
     with zipfile.ZipFile(path) as archive:
-      members = {member.filename: member for member in archive.infolist()}
+      members = {m.filename.removesuffix(".npy"): m for m in archive.infolist()}
       return {
-        key: _read_member(path, archive, members[f"{key}.npy"])
-        for key in keys
-        if f"{key}.npy" in members
+        key: _read_member(path, archive, members[key])
+        for key in (members if keys is None else keys)
+        if key in members
       }
   except OSError as error:
     raise DataError(f"{path} cannot be read ({error}): {remedy}.") from None
-  except (
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    EOFError,
-    TypeError,
-    RuntimeError,
-    NotImplementedError,
-    MemoryError,
-  ) as error:
-    raise DataError(f"{path} is a damaged npz ({error}): {remedy}.") from None
+  except DataError:
+    raise
+  except Exception as error:  # of zipfile and NumPy, of many kinds
+    raise DataError(
+      f"{path} is a damaged npz ({first_line(error)}): {remedy}."
+    ) from None
 
 
 def names(path: Path) -> list[str]:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 from ebmjax.config.schema import Range
-from ebmjax.data import files, image_folder, npz, tfds_own
+from ebmjax.data import image_folder, npz, tfds_own
 from ebmjax.data.arrays import Split
 from ebmjax.data.assembly import assemble
 from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import DataError
+from ebmjax.paths import expand
 from ebmjax.types import Dataset
 
 _KEYS = ("x_train", "y_train", "x_test", "y_test", "x", "y")
@@ -43,7 +44,7 @@ def load(
     raise DataError(
       f"config.data.name=own needs config.data.dir, and it is not set: give {_KINDS}."
     )
-  path = files.expand(dir).resolve()
+  path = expand(dir).resolve()
   if not path.exists():
     raise DataError(f"{path} does not exist: set config.data.dir to {_KINDS}.")
   parts, name, origin, class_names = _read(path)

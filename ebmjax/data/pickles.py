@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 
 _REMEDY = "delete it and download it again"
 _ITEM_TYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8")
@@ -37,9 +37,8 @@ def load_dict(content: bytes, name: str) -> dict[str, Any]:
   except EOFError:
     raise DataError(f"{name} is truncated: {_REMEDY}.") from None
   except Exception as error:  # a damaged pickle raises nearly every kind
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
     raise DataError(
-      f"{name} is not the pickle of an official file ({reason}): {_REMEDY}."
+      f"{name} is not the pickle of an official file ({first_line(error)}): {_REMEDY}."
     ) from None
 
 

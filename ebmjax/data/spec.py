@@ -4,12 +4,12 @@ A new data set is one file with a `DatasetSpec`, and one line in `registry.DATAS
 set of another package needs no line, its name is its import path.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ebmjax.config.schema import Key, keys_of
-from ebmjax.data.arrays import Pins
-from ebmjax.data.layout import Layout
+from ebmjax.data.arrays import Pins, Split
 from ebmjax.types import Dataset
 
 _UNPINNED = Pins(size=0, x="", y="", rows="")
@@ -20,6 +20,16 @@ class Download(NamedTuple):
 
   size: int  # bytes
   sha256: str
+
+
+class Layout(NamedTuple):
+  """One form in which the official files of a set may lie in a folder."""
+
+  kind: str  # for people: "idx files"
+  names: tuple[str, ...]  # of all the files, without ".gz"
+  read: Callable[[Mapping[str, Path]], tuple[Split, Split]]  # {name: path} -> splits
+  folder: str = ""  # the folder that unpacking `archive` makes
+  archive: str = ""  # the official archive of these files, where they come in one
 
 
 class DatasetSpec(NamedTuple):

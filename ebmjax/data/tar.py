@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _LARGEST_FILE = 1 << 28  # bytes; the official ones have 155 million
@@ -55,8 +55,9 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
         if file is not None and name in wanted:
           contents[name] = file.read()
   except Exception as error:  # tarfile, gzip and zlib raise many kinds
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    raise DataError(f"{path} is a damaged archive ({reason}): {_REMEDY}.") from None
+    raise DataError(
+      f"{path} is a damaged archive ({first_line(error)}): {_REMEDY}."
+    ) from None
   missing = sorted(wanted - set(contents))
   if missing:
     raise DataError(

@@ -7,7 +7,7 @@ import numpy as np
 
 from ebmjax.data import tfds_prepare, tfds_source
 from ebmjax.data.arrays import Split
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 
 _DEPTHS = ("", "*.*.*", "*/*.*.*", "*/*/*.*.*")  # version, set, config, data_dir
 
@@ -63,9 +63,9 @@ def _read_split(folder: Path, name: str) -> Split:
       "label."
     ) from None
   except Exception as error:  # TFDS and array_record raise many kinds
-    reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
     raise DataError(
-      f"{where} cannot be read ({reason}): give a whole set whose images have one size."
+      f"{where} cannot be read ({first_line(error)}): give a whole set whose images "
+      "have one size."
     ) from None
   return Split(columns["image"], columns["label"], where, where)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ebmjax.data import download
 from ebmjax.data.spec import DatasetSpec
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 
 _log = logging.getLogger(__name__)
 
@@ -39,12 +39,12 @@ def prepare(spec: DatasetSpec, folder: Path) -> None:
       _prepare(spec, folder, files, tfds)
   except (download.DownloadError, ImportError) as error:
     # The latter: of what TFDS writes with, on some platforms.
-    raise UnavailableError(spec, _first_line(error)) from None
+    raise UnavailableError(spec, first_line(error)) from None
   except OSError as error:
     # Another process may have finished the same set first, and that is as good.
     if not is_prepared(folder):
       raise DataError(
-        f"{spec.name} cannot be prepared in {folder} ({_first_line(error)}): set "
+        f"{spec.name} cannot be prepared in {folder} ({first_line(error)}): set "
         "config.data.dir to a folder that can be written and has 500 MB free."
       ) from None
   if not is_prepared(folder):
@@ -100,8 +100,3 @@ def is_prepared(folder: Path) -> bool:
   """
   names = ("dataset_info.json", "features.json")
   return all((folder / name).is_file() for name in names)
-
-
-def _first_line(error: Exception) -> str:
-  """Returns the first line of an error's text, without the dot at its end."""
-  return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -14,7 +14,7 @@ import numpy as np
 from ebmjax.data import tfds_prepare
 from ebmjax.data.arrays import Pins, Split, check_pins, check_split
 from ebmjax.data.spec import DatasetSpec
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, first_line
 from ebmjax.types import Dataset
 
 _BLOCK = 2000  # examples per read; one by one takes five times as long
@@ -80,8 +80,9 @@ def _read_split(spec: DatasetSpec, prepared: Prepared, name: str, pins: Pins) ->
       f"{where} cannot be read ({error}): pip install array_record."
     ) from None
   except Exception as error:  # TFDS and array_record raise many kinds
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    raise DataError(f"{where} cannot be read ({reason}): {remedy}.") from None
+    raise DataError(
+      f"{where} cannot be read ({first_line(error)}): {remedy}."
+    ) from None
   x, y = columns["image"], columns["label"]
   if x.shape[1:] == (*spec.image_shape, 1):
     x = x[..., 0]  # the stock sets keep an axis for the one channel

@@ -35,6 +35,7 @@ class StepRecord(NamedTuple):
   after: PyTree  # parameters
   model_state: PyTree  # after the step
   gradient: PyTree  # of the whole loss, at `before`
+  found: PyTree = ()  # what else the loss returned
 
 
 def _init_nothing(params: PyTree, model_state: PyTree) -> PyTree:
@@ -65,7 +66,8 @@ class Plugin(NamedTuple):
 
   init: Callable[[PyTree, PyTree], PyTree] = _init_nothing  # (params, model_state)
   # (own, row_losses, params, model_state, key, batch) -> loss [], model_state
-  loss: Callable[..., tuple[Array, PyTree]] = _mean_loss
+  # and, where `track` is to have it, what else was computed on the way
+  loss: Callable[..., tuple[Array, PyTree] | tuple[Array, PyTree, PyTree]] = _mean_loss
   # (own, record, key, batch) -> own, after every step
   track: Callable[[PyTree, StepRecord, Array, Batch], PyTree] = _track_nothing
   # (own, params, model_state, key, view) -> own, when a task ends; None: nothing to do
@@ -88,15 +90,18 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
   def step(
     state: GradientState, key: Array, batch: Batch
   ) -> tuple[GradientState, dict[str, Array]]:
-    def loss(params: PyTree) -> tuple[Array, PyTree]:
-      return added.loss(state.own, row_losses, params, state.model_state, key, batch)
+    def loss(params: PyTree) -> tuple[Array, tuple[PyTree, ...]]:
+      value, *rest = added.loss(
+        state.own, row_losses, params, state.model_state, key, batch
+      )
+      return value, tuple(rest)
 
-    (value, model_state), gradient = jax.value_and_grad(loss, has_aux=True)(
+    (value, (model_state, *found)), gradient = jax.value_and_grad(loss, has_aux=True)(
       state.params
     )
     updates, opt_state = tx.update(gradient, state.opt_state, state.params)
     params: Any = optax.apply_updates(state.params, updates)
-    record = StepRecord(state.params, params, model_state, gradient)
+    record = StepRecord(state.params, params, model_state, gradient, *found)
     own = added.track(state.own, record, jax.random.fold_in(key, _TRACK), batch)
     return GradientState(params, model_state, opt_state, own), {"loss": value}
 

@@ -28,7 +28,7 @@ from jax import Array, lax
 
 from ebmjax.methods.importance import task_images
 from ebmjax.streams.augmentation import AUGMENTATIONS
-from ebmjax.types import TaskView
+from ebmjax.types import PyTree, TaskView
 
 Quota = Literal["task", "class"]
 QUOTAS = get_args(Quota)
@@ -48,7 +48,7 @@ class Buffer(NamedTuple):
 class Reservoir(NamedTuple):
   """A uniform sample of all rows offered so far."""
 
-  x: Array  # [K, ...]
+  x: PyTree  # of arrays [K, ...], such as an input beside its energies
   y: Array  # [K] int32
   offered: Array  # [] int32, how many rows there were
 
@@ -62,8 +62,8 @@ class Store(Protocol):
   """What rows can be drawn from."""
 
   @property
-  def x(self) -> Array:
-    """Returns [K, ...]: the rows."""
+  def x(self) -> PyTree:
+    """Returns arrays [K, ...]: the rows."""
     ...
 
   @property
@@ -80,7 +80,7 @@ class Store(Protocol):
 class Drawn(NamedTuple):
   """Rows out of a store; what an invalid one holds has no meaning."""
 
-  x: Array  # [N, ...]
+  x: PyTree  # of arrays [N, ...]
   y: Array  # [N] int32
   valid: Array  # [N] bool
 
@@ -96,9 +96,12 @@ def empty_buffer(row: jax.ShapeDtypeStruct, budget: int) -> Buffer:
   )
 
 
-def empty_reservoir(row: jax.ShapeDtypeStruct, budget: int) -> Reservoir:
-  """Returns a reservoir of `budget` slots for rows like `row`, none of them taken."""
-  x = jnp.zeros((budget, *row.shape), row.dtype)
+def empty_reservoir(row: PyTree, budget: int) -> Reservoir:
+  """Returns a reservoir of `budget` slots for rows like `row`, none of them taken.
+
+  `row` is a jax.ShapeDtypeStruct, or a tree of them.
+  """
+  x = jax.tree.map(lambda part: jnp.zeros((budget, *part.shape), part.dtype), row)
   return Reservoir(x, jnp.zeros(budget, jnp.int32), jnp.int32(0))
 
 
@@ -132,7 +135,7 @@ def add_task(
   return _joined(buffer, new, jnp.concatenate([kept, chosen[first]]))
 
 
-def offer(reservoir: Reservoir, key: Array, x: Array, y: Array) -> Reservoir:
+def offer(reservoir: Reservoir, key: Array, x: PyTree, y: Array) -> Reservoir:
   """Returns the reservoir after rows x [N, ...] with labels y [N], one after another.
 
   Algorithm R (Vitter 1985): the n-th row ever takes slot n while there are free ones;
@@ -148,7 +151,7 @@ def offer(reservoir: Reservoir, key: Array, x: Array, y: Array) -> Reservoir:
   stays = (slot < budget) & (last[jnp.minimum(slot, budget - 1)] == rows)
   slot = jnp.where(stays, slot, budget)  # out of range: dropped
   return Reservoir(
-    x=reservoir.x.at[slot].set(x, mode="drop"),
+    x=jax.tree.map(lambda a, b: a.at[slot].set(b, mode="drop"), reservoir.x, x),
     y=reservoir.y.at[slot].set(y, mode="drop"),
     offered=reservoir.offered + y.shape[0],
   )
@@ -162,7 +165,7 @@ def draw(key: Array, store: Store, number: int) -> Drawn:
   best, slots = lax.top_k(scores, min(number, budget))
   short = number - best.shape[0]
   slots, valid = jnp.pad(slots, (0, short)), jnp.pad(best >= 0, (0, short))
-  return Drawn(store.x[slots], store.y[slots], valid)
+  return Drawn(jax.tree.map(lambda a: a[slots], store.x), store.y[slots], valid)
 
 
 def _shuffled_by_owner(key: Array, owner: Array, valid: Array) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ from ebmjax.models.learning import OnlineLearner
 from ebmjax.models.model import Model, make_outputs, power_of_two, probabilities
 from ebmjax.models.parameters import configuration, require_even
 from ebmjax.models.rejection import Reservoir
+from ebmjax.paths import expand
 
 _ROOM = 8  # classes at first, where they are not announced
 
@@ -217,7 +218,7 @@ class EnergyClassifier:
   def save(self, path: str | Path) -> None:
     """Writes the model to one file; an existing file is replaced at the end."""
     self._require_fitted()
-    files.save(self, Path(path))
+    files.save(self, expand(path))
 
   @classmethod
   def load(cls, path: str | Path, seed: int | None = None) -> "EnergyClassifier":
@@ -225,7 +226,7 @@ class EnergyClassifier:
 
     `seed` chooses one of a run's seeds, by default the first.
     """
-    return files.load(cls, Path(path), seed)
+    return files.load(cls, expand(path), seed)
 
   def get_params(self, deep: bool = True) -> dict[str, Any]:
     """Returns the constructor's arguments."""

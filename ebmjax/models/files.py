@@ -2,7 +2,6 @@
 
 import io
 import json
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,13 @@ from ml_collections import ConfigDict
 from ebmjax.config import flat_keys
 from ebmjax.config.upgrade import upgrade
 from ebmjax.config.validation import resolve
+from ebmjax.data import npz
 from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.models import form as forms
 from ebmjax.models.learning import OnlineLearner
 from ebmjax.models.loading import outputs, read_run, restore
 from ebmjax.models.rejection import Reservoir
-from ebmjax.runtime import atomic
+from ebmjax.runtime import atomic, failures
 
 if TYPE_CHECKING:
   from ebmjax.models.estimator import EnergyClassifier
@@ -48,12 +48,8 @@ def save(model: "EnergyClassifier", path: Path) -> None:
   packed = io.BytesIO()
   text = json.dumps(header, default=_plain).encode()
   np.savez(packed, header=np.frombuffer(text, np.uint8), **arrays)
-  try:
+  with failures.explain_write_errors(path, "or give another file"):
     atomic.write(path, packed.getvalue())
-  except OSError as error:
-    raise WorkdirError(
-      f"{path} cannot be written ({error.strerror}); give another file."
-    ) from error
 
 
 def load(
@@ -62,26 +58,20 @@ def load(
   """Returns the classifier of a file that `save` wrote, or of a finished run."""
   if path.is_dir():
     return _from_run(kind, path, seed)
+  if not path.is_file():  # reading a pipe would never end
+    raise DataError(f"{path} does not exist; give the file of a saved model.")
   if seed is not None:
     raise ConfigError(f"{path} is a file of one model; leave the seed out.")
+  arrays = npz.read(path, None, "give another file")
   try:
-    # Told here: of what is no zip file, np.load says to unpickle it.
-    with path.open("rb") as file:
-      if not zipfile.is_zipfile(file):
-        raise zipfile.BadZipFile("no npz file")
-      file.seek(0)
-      with np.load(file, allow_pickle=False) as stored:
-        arrays = dict(stored)
     header = json.loads(arrays.pop("header").tobytes())
     if header["format"] != _FORMAT:
       raise ValueError(f"format {header['format']}")
     config = resolve(ConfigDict(upgrade(header["config"])))
     found = _assemble(kind, header, config, arrays)
-  except FileNotFoundError:
-    raise DataError(f"{path} does not exist; give the file of a saved model.") from None
   except (
-    *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
-    *(zipfile.BadZipFile, ConfigError),
+    *(LookupError, TypeError, ValueError, AttributeError, OverflowError),
+    *(RecursionError, ConfigError),
   ) as error:
     raise DataError(
       f"{path} is damaged, or not a model that this version can load ({error}); give "

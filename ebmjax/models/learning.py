@@ -17,7 +17,7 @@ from ebmjax.errors import ConfigError, DivergenceError
 from ebmjax.models.form import InputForm, learner_of
 from ebmjax.models.model import Compiled, compiler_options, power_of_two
 from ebmjax.networks.growth import grow
-from ebmjax.runtime import scan
+from ebmjax.runtime import environment, scan
 from ebmjax.runtime.trainer import batch_view
 from ebmjax.types import Learner, Problem, PyTree
 
@@ -30,6 +30,7 @@ class OnlineLearner:
   def __init__(
     self, config: ConfigDict, form: InputForm, *, classes: int, tasks: int
   ) -> None:
+    environment.require_usual()
     self.config, self._form = config, form
     self.classes = np.zeros((tasks, classes), bool)  # [T, C] seen, by task
     self.task = self.step = 0
@@ -184,14 +185,15 @@ def _programs(
   none = jnp.zeros((1, shape[0], 0), jnp.int32)
   tables = scan.SeedTables(key, labels, none, jnp.zeros((1, *shape), bool), none, none)
   options, view = compiler_options(config), batch_view(config)
+  compiler = scan.Compiler(options=options)
   return _Programs(
     problem,
     learner,
     tables,
     Compiled(learner, options),
-    scan.make_init(learner, "map"),
-    scan.make_train(learner, view, "map", options=options),
-    scan.make_consolidate(learner, view, "map", options=options),
+    scan.make_init(learner),
+    scan.make_train(learner, view, compiler),
+    scan.make_consolidate(learner, view, compiler),
   )
 
 

@@ -20,7 +20,8 @@ from ebmjax.models.form import (
   outputs_of,
 )
 from ebmjax.models.model import Compiled, Model, compiler_options, make_outputs
-from ebmjax.runtime import scan
+from ebmjax.paths import expand
+from ebmjax.runtime import environment, scan
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.workdir import Workdir
 from ebmjax.streams import TaskSet
@@ -57,7 +58,7 @@ def load(run: str | Path, seed: int | None = 0) -> Model:
   model = ebmjax.load("runs/ebm")
   model.predict(x)  # x [N, 28, 28], labels [N]
   """
-  found = read_run(Path(run))
+  found = read_run(expand(run))
   chosen = found.seeds if seed is None else [seed]
   trained = restore(found)
   columns, tasks = outputs(found, chosen)
@@ -131,6 +132,7 @@ def read_run(path: Path) -> FinishedRun:
 
 def restore(found: FinishedRun) -> Trained:
   """Returns the learner of a run with the states of its last checkpoint."""
+  environment.require_usual()
   folder = found.path / "checkpoints"
   if not folder.is_dir():  # which would be made
     raise _no_checkpoints(found.path)
@@ -138,7 +140,7 @@ def restore(found: FinishedRun) -> Trained:
   keys = jnp.stack([jax.random.key(seed) for seed in found.seeds])
   _, (tasks, *_) = outputs(found, found.seeds)
   problem, learner = learner_of(config, form, tasks.classes, keys)
-  like = scan.make_init(learner, "map")(keys)
+  like = scan.make_init(learner)(keys)
   with Checkpoints(folder, config.checkpoint.keep) as keeper:
     restored = keeper.restore(like)
   if restored is None:

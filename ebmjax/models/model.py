@@ -14,7 +14,7 @@ from ebmjax.errors import DataError
 from ebmjax.models.form import InputForm, Label
 from ebmjax.models.rejection import is_outside, require_share, without
 from ebmjax.runtime import evaluation
-from ebmjax.runtime.scan import CompilerOptions
+from ebmjax.runtime.scan import Compiler, CompilerOptions
 from ebmjax.types import Learner, Network, PyTree
 
 _BLOCK = 256  # inputs of one compiled call at most
@@ -29,7 +29,7 @@ class Compiled:
 
   def __init__(self, learner: Learner, options: CompilerOptions = None) -> None:
     self._learner = learner
-    self.prepare = evaluation.make_prepare(learner, "map", options=options)
+    self.prepare = evaluation.make_prepare(learner, Compiler(options=options))
     self._energies = jax.jit(self.traced, compiler_options=options)
 
   def traced(self, ready: PyTree, x: Array) -> Array:

@@ -15,9 +15,8 @@ import jax
 import numpy as np
 from jax import export
 
-from ebmjax.errors import WorkdirError
 from ebmjax.models.model import Model
-from ebmjax.runtime import atomic
+from ebmjax.runtime import atomic, failures
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 
@@ -33,9 +32,5 @@ def write_program(model: Model, path: Path, *, task: int | None = None) -> None:
   program = export.export(function, platforms=PLATFORMS)(inputs).serialize()
   packed = io.BytesIO()
   np.savez(packed, program=np.frombuffer(program, np.uint8), classes=model.classes)
-  try:
+  with failures.explain_write_errors(path, "or give another file"):
     atomic.write(path, packed.getvalue())
-  except OSError as error:
-    raise WorkdirError(
-      f"{path} cannot be written ({error.strerror}); give another file."
-    ) from error

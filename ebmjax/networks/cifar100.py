@@ -23,6 +23,7 @@ from jax import Array
 
 from ebmjax.errors import DataError
 from ebmjax.networks.conv import Conv, flatten_channels_first
+from ebmjax.paths import expand
 
 PACKAGED = "packaged"  # in place of a file's name
 _PACKAGED_FILE = Path(__file__).with_name("trunk_cifar10.npz")
@@ -117,10 +118,7 @@ def trunk_digest(path: str | Path) -> str:
 def _existing(path: str | Path) -> Path:
   if str(path) == PACKAGED:
     return _PACKAGED_FILE
-  try:
-    place = Path(path).expanduser()
-  except RuntimeError:  # the home of a user that there is not
-    place = Path(path)
+  place = expand(path)
   if not place.is_file():
     raise DataError(
       f"there is no file {path}; give the npz file of the trunk's weights as "

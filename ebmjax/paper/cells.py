@@ -31,6 +31,7 @@ class Cell(NamedTuple):
   comparable: bool = True
   reason: str = ""  # why not comparable
   sem_doubtful: bool = False  # probably printed as a fraction: no verdict rests on it
+  note: str = ""  # beside the verdict, such as "see 3" of BENCHMARKS.md
   floor: float | None = None  # percent of a predictor that knows the last task alone
 
   @property

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ebmjax.runtime import failures, locks
-from ebmjax.runtime.terminal import explain_out_errors
 
 _NO_LOCKS = "choose another with --runs"
 _NAME = re.compile(r"seeds_(\d+)-(\d+)$")
@@ -41,9 +40,9 @@ class Choice(NamedTuple):
 @contextmanager
 def planning(runs: Path) -> Iterator[None]:
   """Lets one process at a time look at the claims and make one."""
-  with explain_out_errors(runs, "--runs"):
+  with failures.explain_write_errors(runs, "or give another with --runs"):
     runs.mkdir(parents=True, exist_ok=True)
-    file = (runs / ".lock").open("w")
+    file = locks.open_lock(runs / ".lock")
   with file:
     locks.try_lock(file, runs, _NO_LOCKS, wait=True)
     yield

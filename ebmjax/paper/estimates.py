@@ -23,9 +23,11 @@ _GUESSED_RATE = 200.0  # steps a second, where nothing like it was measured
 _SMALLEST_TASK = {("mnist", 5): 11263}  # digits 4 and 5
 
 
-# What a run must share with another for its speed to be taken; of another network it is
-# a guess.
+# What a run must share with another for its speed to be taken; one that shares less
+# gives a guess. What learns each class by itself has a speed of its own.
 _ALIKE = ("data.name", "stream.name", "network.name")
+_SPEEDS = ((_ALIKE, "speed"), (_ALIKE[:-1], "guess"))
+_OWN_SPEEDS = (((*_ALIKE, "method.name"), "speed"), (("method.name",), "guess"))
 
 
 class Estimate(NamedTuple):
@@ -74,13 +76,6 @@ def steps(config: ConfigDict) -> int:
   return int(stream.epochs_per_task * stream.tasks * (size // stream.batch_size))
 
 
-def duration(seconds: float) -> str:
-  """Formats a time in the unit that suits it."""
-  if seconds < 90:
-    return f"{seconds:.0f} s"
-  return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def _from_runs(measured: Measurement, device: str) -> Estimate | None:
   """Returns the newest run's time, or that of its steps, which a restart repeats."""
   own = [entry for entry in measured.entries if entry.device == device]
@@ -101,7 +96,8 @@ def _from_nearest(
   """Returns the time at the speed of the most similar run on this kind of device."""
   timed = [e for e in entries if e.device == device and e.steps_per_second]
   rate, basis = _GUESSED_RATE, "guess"
-  for keys, rests_on in ((_ALIKE, "speed"), (_ALIKE[:-1], "guess")):
+  by_class = methods.find(config.method.name).positives_alone
+  for keys, rests_on in _OWN_SPEEDS if by_class else _SPEEDS:
     alike = [
       entry
       for entry in timed

@@ -11,7 +11,7 @@ from ebmjax.errors import UserError
 from ebmjax.paper import headline, replay_free, summary, wording
 from ebmjax.paper.cells import REPLAY_FREE
 from ebmjax.paper.ledger import Ledger, Measurement, Row
-from ebmjax.runtime import atomic, tabular
+from ebmjax.runtime import atomic, failures, tabular
 from ebmjax.tools.bench import sections
 
 _COLUMNS = ("cell", "CONFIG", "ours (n)", "paper", "difference", "verdict", "commit")
@@ -49,13 +49,8 @@ def render(text: str, ledger: Ledger) -> str:
 def write(path: Path, ledger: Ledger) -> None:
   """Rewrites the blocks of a file, in one step."""
   content = render(_read(path), ledger)
-  try:
+  with failures.explain_write_errors(path, "or give --write a copy of it elsewhere"):
     atomic.write(path, content)
-  except OSError as error:
-    raise UserError(
-      f"{path} cannot be written ({error.strerror}); make room or ask for the right to "
-      "write there, or give --write a copy of it elsewhere."
-    ) from error
 
 
 def check(path: Path, ledger: Ledger) -> None:

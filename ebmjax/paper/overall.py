@@ -10,7 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ebmjax.paper.claims import Claim
-from ebmjax.paper.estimates import duration
+from ebmjax.runtime.cost import duration
 
 _log = logging.getLogger("ebmjax")
 SCALARS = "scalars.jsonl"  # of a run's folder

@@ -24,10 +24,10 @@ from ebmjax.paper import listing, markdown, store
 from ebmjax.paper.cells import Cell, every_cell
 from ebmjax.paper.ledger import Ledger
 from ebmjax.paper.running import Outcome, Session, Settings, read_ledger
+from ebmjax.paths import expand
 from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.terminal import (
   Parser,
-  path_arg,
   positive_number,
   run_cli,
   whole_number,
@@ -149,9 +149,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add("--budget", "HOURS", positive_number, f"{text}paper's number of seeds")
   for name in ("mnist", "cifar10", "cifar100"):
     text = f"official files of {name} (default: found or downloaded, always complete)"
-    add(f"--{name}", "DIR", path_arg, text)
+    add(f"--{name}", "DIR", expand, text)
   text = "npz file with weights of CIFAR-100's trunk (default: the package's)"
-  add("--pretrained", "FILE", path_arg, text)
+  add("--pretrained", "FILE", expand, text)
   text = "where runs are made and looked for (default: runs/reproduce)"
   add("--runs", "DIR", _whole_path, text, _whole_path("runs/reproduce"))
   text = "list the stored runs that belong to no cell"
@@ -159,17 +159,17 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add(
     "--collect",
     "DIR",
-    path_arg,
+    expand,
     "add the finished runs under DIR to the stored results",
   )
   text = "update the generated tables in FILE from the stored results"
-  add("--write", "FILE", path_arg, text)
-  add("--check", "FILE", path_arg, "fail if such a table is out of date")
+  add("--write", "FILE", expand, text)
+  add("--check", "FILE", expand, "fail if such a table is out of date")
   return parser.parse_args(arguments)
 
 
 def _whole_path(text: str) -> Path:
-  return path_arg(text).resolve()
+  return expand(text).resolve()
 
 
 def _names(text: str) -> list[str]:

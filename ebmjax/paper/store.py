@@ -18,7 +18,7 @@ from ebmjax.errors import UserError, WorkdirError
 from ebmjax.paper import commands
 from ebmjax.paper.cells import Cell
 from ebmjax.report import stored
-from ebmjax.runtime import atomic, locks
+from ebmjax.runtime import atomic, failures, locks
 from ebmjax.runtime.results import identifies_run
 from ebmjax.runtime.workdir import WEIGHTS, Workdir
 
@@ -196,13 +196,8 @@ def _write(
   # A line for each field, so that a diff shows what has changed.
   texts = ",\n".join(map(_text, current))
   content = f"[\n{texts}\n]\n" if texts else "[\n]\n"
-  try:
+  with failures.explain_write_errors(path, "and collect the runs again"):
     atomic.write(path, content)
-  except OSError as error:
-    raise WorkdirError(
-      f"{path} cannot be written ({error.strerror}); make room or ask for the right to "
-      "write there, and collect the runs again."
-    ) from error
   return current
 
 

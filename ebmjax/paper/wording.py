@@ -4,7 +4,6 @@ import functools
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from ebmjax.metrics import Summary
 from ebmjax.networks import trunk_digest
@@ -16,14 +15,15 @@ from ebmjax.paper.estimates import Estimate
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.paper.verdicts import Difference
 from ebmjax.report import labels
+from ebmjax.runtime import cost
 
-_READINGS = Path(__file__).parent / "readings.json"
+_VARIANTS = Path(__file__).parent / "variants.json"
 
 
 @functools.cache
-def readings() -> dict[str, dict[str, Any]]:
-  """Returns the hand-written notes: of cells by id, of variants by command."""
-  content: dict[str, dict[str, Any]] = json.loads(_READINGS.read_text("utf-8"))
+def readings() -> dict[str, dict[str, str]]:
+  """Returns the hand-written notes on variants, by command."""
+  content: dict[str, dict[str, str]] = json.loads(_VARIANTS.read_text("utf-8"))
   return content
 
 
@@ -52,17 +52,16 @@ def signed(found: Difference | None) -> str:
   return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
 
 
-def reading(measured: Measurement) -> dict[str, Any]:
+def reading(measured: Measurement) -> dict[str, str]:
   """Returns the hand-written notes on a variant."""
-  found: dict[str, Any] = readings()["variants"].get(measured.command, {})
-  return found
+  return readings().get(measured.command, {})
 
 
 def note(measured: Measurement) -> str:
   """Returns what is to be known of a variant: its reading, and its trunk's weights."""
   weights = ", ".join(measured.weights)
   if weights in ("", PUBLISHED_TRUNK):
-    return str(reading(measured).get("note", ""))
+    return reading(measured).get("note", "")
   if weights == trunk_digest(PACKAGED):
     return "over the package's own trunk"
   return f"over a trunk with digest {weights}"
@@ -76,19 +75,17 @@ def beside(measured: Measurement) -> str:
   """
   named = reading(measured).get("published")
   if named:
-    return str(named)
+    return named
   cell = cell_for(measured.entries[-1].run)
   return "-" if cell is None else f"{published(cell)} (other configuration)"
 
 
 def verdict(row: Row) -> str:
-  """Returns the verdict of a cell with its reason, its floor and its reading."""
+  """Returns the verdict of a cell with its reason, its floor and its note."""
   parts = [row.verdict + (f": {row.reason}" if row.reason else "")]
   if row.cell.floor is not None:
     parts.append(f"floor {row.cell.floor:g}")
-  note = readings()["cells"].get(row.cell.id)
-  if note:
-    parts.append(note)
+  parts.append(row.cell.note)
   if row.measured and len(row.measured.accuracies) < row.cell.seeds:
     parts.append(f"{len(row.measured.accuracies)} of {row.cell.seeds} seeds")
   return "; ".join(part for part in parts if part)
@@ -109,7 +106,7 @@ def time_left(ledger: Ledger, row: Row) -> Estimate:
 
 def duration(left: Estimate) -> str:
   """Formats a time, with a question mark where it is a guess."""
-  return estimates.duration(left.seconds) + ("?" if left.basis == "guess" else "")
+  return cost.duration(left.seconds) + ("?" if left.basis == "guess" else "")
 
 
 def waiting(ledger: Ledger, rows: Iterable[Row]) -> str:

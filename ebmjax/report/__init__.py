@@ -1,10 +1,9 @@
-"""The outputs of a run: results, tables, figures, pages and TensorBoard curves.
+"""The outputs of a run: results, tables, figures and pages.
 
-`write` needs the evaluations of a run as a `History`; `Board` receives its curves
-during the run. A metric is a row of `METRICS` or a `MetricSpec` passed to `write`. Of
-`facts`, this package reads `data_source`, `data_full`, `wall_time` (seconds),
-`steps_per_second` (over all seeds) and `budget`, all optional; it stores the others
-unread.
+`write` needs the evaluations of a run as a `History`. A metric is a row of `METRICS` or
+a `MetricSpec` passed to `write`. Of `facts`, this package reads `data_source`,
+`data_full`, `wall_time` (seconds), `steps_per_second` (over all seeds) and `budget`,
+all optional; it stores the others unread.
 """
 
 from ebmjax.report.files import write
@@ -13,11 +12,9 @@ from ebmjax.report.results import summarise
 from ebmjax.report.scores import METRICS, MetricSpec, find_metrics
 from ebmjax.report.stored import StoredRun, make_history, read
 from ebmjax.report.table import Results, closing_table
-from ebmjax.report.tensorboard import Board
 
 __all__ = [
   "METRICS",
-  "Board",
   "History",
   "MetricSpec",
   "Results",

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ebmjax.config.identity import differences
+from ebmjax.errors import printable
 from ebmjax.report import labels, paper_comparison, scores, significance
 from ebmjax.report.stored import StoredRun
-from ebmjax.runtime.console import printable
 from ebmjax.runtime.workdir import WEIGHTS
 
 # Keys of the images that are scored, and those that comparable runs share.

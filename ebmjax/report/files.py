@@ -10,9 +10,9 @@ from ebmjax.report import page, plots, scores
 from ebmjax.report.history import History, evaluated_on, matrices
 from ebmjax.report.results import summarise
 from ebmjax.report.scores import MetricSpec
-from ebmjax.report.tensorboard import Board
 from ebmjax.runtime import atomic, json_files
 from ebmjax.runtime.tabular import csv_text
+from ebmjax.runtime.tensorboard import Board
 
 AVALANCHE_HEADER = (
   "eval_exp",

@@ -8,6 +8,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax.errors import WorkdirError
+from ebmjax.paths import expand
 from ebmjax.report import scores
 from ebmjax.report.history import History, evaluated_on, task_ends
 from ebmjax.report.table import Results
@@ -35,8 +36,8 @@ class StoredRun(NamedTuple):
 
 def read(path: str | Path) -> StoredRun:
   """Returns the finished run in the folder `path`; WorkdirError where there is none."""
-  folder = Workdir(Path(path))  # not entered: reading needs no lock
-  if not Path(path).is_dir():
+  folder = Workdir(expand(path))  # not entered: reading needs no lock
+  if not folder.path.is_dir():
     raise WorkdirError(f"there is no folder {path}; give the --workdir of a run.")
   results = folder.results(whole=is_reportable)
   if results is None:

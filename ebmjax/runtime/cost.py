@@ -42,19 +42,22 @@ class Forecast:
   def announce(self) -> None:
     """Logs the plan, and how to evaluate less where that costs more than training."""
     _log.info(
-      "Plan for each seed: %s steps; %d evaluations of %s images x %d labels in all.",
+      "Plan for each seed: %s steps; %d evaluation%s of %s images x %d labels in all.",
       f"{self._steps:,}",
       self._evaluations,
+      "" if self._evaluations == 1 else "s",
       f"{self._images:,}",
       self._labels,
     )
     if self._evaluating > self._steps > 0:
-      key = "every" if self._config.eval.every else "at_task_ends"
-      less = "raise it, or set it to 0" if key == "every" else "False: at the end alone"
+      less = ""
+      if self._config.eval.every:
+        less = "; raise config.eval.every, or set it to 0, to evaluate less often"
+      elif self._config.eval.at_task_ends:
+        less = "; config.eval.at_task_ends=False evaluates at the end alone"
+      ratio = self._evaluating / self._steps
       _log.info(
-        "Evaluating takes about %.1f times the arithmetic of training; "
-        "config.eval.%s decides how often (%s).",
-        *(self._evaluating / self._steps, key, less),
+        "Evaluating takes about %.1f times the arithmetic of training%s.", ratio, less
       )
 
   def trained(self, steps: int, seconds: float) -> None:
@@ -69,12 +72,12 @@ class Forecast:
     if training + evaluating > _LONG:
       _log.info(
         "About %s to go: %s of training, %s of evaluating.",
-        *map(_in_words, (training + evaluating, training, evaluating)),
+        *map(duration, (training + evaluating, training, evaluating)),
       )
 
 
-def _in_words(seconds: float) -> str:
+def duration(seconds: float) -> str:
+  """Returns a time in the unit that suits it."""
   if seconds < 90:
     return f"{seconds:.0f} s"
-  minutes = seconds / 60
-  return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+  return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

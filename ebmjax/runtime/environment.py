@@ -5,7 +5,8 @@ import os
 import platform
 import subprocess
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -32,28 +33,33 @@ def use_compilation_cache() -> None:
     jax.config.update(least, 0.2)
 
 
-def doubt_cache(error: Exception) -> None:
+@contextmanager
+def doubt_cache() -> Iterator[None]:
   """Adds to an error within JAX that exchanged programs of the cache may be its cause.
 
   JAX runs what a file of the cache holds, whatever it was compiled from.
   """
-  frames = traceback.extract_tb(error.__traceback__)
-  place = jax.config.values["jax_compilation_cache_dir"]
-  if frames and f"{os.sep}jax{os.sep}" in frames[-1].filename and place:
-    error.add_note(
-      f"If files of compiled programs in {place} were copied or exchanged, delete that "
-      "folder and run again."
-    )
+  try:
+    yield
+  except Exception as error:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = jax.config.values["jax_compilation_cache_dir"]
+    if f"{os.sep}jax{os.sep}" in frames[-1].filename and place:
+      error.add_note(
+        f"If files of compiled programs in {place} were copied or exchanged, delete "
+        "that folder and run again."
+      )
+    raise
 
 
 def require_usual() -> None:
-  """Refuses settings of JAX that no run can have; warns of one that makes it slow."""
+  """Refuses settings of JAX that no learner can have; warns of one that is slow."""
   for name, usual in _USUAL.items():
-    if (found := jax.config.values[name]) != usual:
+    if (found := getattr(jax.config, name)) != usual:
       raise ConfigError(
-        f"{name.upper()} is {found}, and runs are made for {usual}; unset it."
+        f"{name.upper()} is {found}, and ebmjax computes with {usual}; unset it."
       )
-  if jax.config.values["jax_disable_jit"]:
+  if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
     _log.warning("JAX_DISABLE_JIT is set: no step is compiled; unset it for speed.")
 
 

@@ -1,7 +1,6 @@
 """Evaluates R learners on the test sets of tasks, one task at a time."""
 
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from typing import Any
 
 import jax
@@ -11,24 +10,14 @@ from jax import Array, lax
 
 from ebmjax import metrics
 from ebmjax.prediction import predict
-from ebmjax.runtime.scan import (
-  CompilerOptions,
-  Images,
-  SeedTables,
-  over_seeds,
-  permuted,
-)
-from ebmjax.runtime.sharding import ONE_DEVICE, SeedSharding
+from ebmjax.runtime.scan import IN_TURN, Compiler, permuted
 from ebmjax.types import Evaluation, Learner, PyTree
 
 Counts = dict[str, Array]
 
 
 def make_prepare(
-  learner: Learner,
-  driver: str,
-  sharding: SeedSharding = ONE_DEVICE,
-  options: CompilerOptions = None,
+  learner: Learner, compiler: Compiler = IN_TURN
 ) -> Callable[[PyTree], PyTree]:
   """Returns prepare(states) -> what `evaluate` takes in their place, for all tasks."""
   if learner.prepare is Learner._field_defaults["prepare"]:
@@ -38,17 +27,11 @@ def make_prepare(
     del shared
     return learner.prepare(state)
 
-  run = over_seeds(one, driver, sharding)
-  compiled = jax.jit(lambda states: run(states, None), compiler_options=options)
-  return sharding.on_each(compiled)
+  return compiler.compile(one, lambda states: (states, None))
 
 
 def make_evaluate(
-  learner: Learner,
-  driver: str,
-  block: int,
-  sharding: SeedSharding = ONE_DEVICE,
-  options: CompilerOptions = None,
+  learner: Learner, block: int, compiler: Compiler = IN_TURN
 ) -> Callable[..., Counts]:
   """Compiles evaluate(states, tables, images, task, candidates [C]) -> counts [R, ...].
 
@@ -65,7 +48,7 @@ def make_evaluate(
     def body(total: Counts, rows: Array) -> tuple[Counts, Counts]:
       valid, rows = rows >= 0, jnp.maximum(rows, 0)
       tasks = jnp.full_like(rows, task)
-      x = sharding.split(permuted(images.x[rows], tables.permutation, tasks))
+      x = compiler.sharding.split(permuted(images.x[rows], tables.permutation, tasks))
       y = tables.labels[tasks, images.y[rows]]
       energies = learner.energies(state, x)
       found = count(energies, y, valid, candidates=candidates, own=own)
@@ -75,15 +58,9 @@ def make_evaluate(
     total, images_found = lax.scan(body, empty_counts(own.shape[0]), blocks)
     return total | {name: values.ravel() for name, values in images_found.items()}
 
-  run = over_seeds(one, driver, sharding)
-
-  @partial(jax.jit, compiler_options=options)
-  def evaluate(
-    states: PyTree, tables: SeedTables, images: Images, task: Array, candidates: Array
-  ) -> Counts:
-    return run((states, tables), (images, task, candidates))
-
-  return sharding.on_each(evaluate)
+  return compiler.compile(
+    one, lambda states, tables, *shared: ((states, tables), shared)
+  )
 
 
 def count(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ebmjax.errors import WorkdirError
 
-CONTINUES = "the same command continues from the last checkpoint"
+CONTINUES = "and the same command continues from the last checkpoint"
+ANOTHER = "or give another with --out"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -15,7 +16,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def explain_write_errors(place: Path, then: str = CONTINUES) -> Iterator[None]:
   """Re-raises errors of the disk under `place` as one sentence with the remedy.
 
-  `then` says what happens to the work after the remedy.
+  `then` says what happens to the work after that, or what to do instead.
   """
   try:
     yield
@@ -28,4 +29,4 @@ def explain_write_errors(place: Path, then: str = CONTINUES) -> Iterator[None]:
 def unwritten(place: Path, error: OSError, then: str = CONTINUES) -> str:
   """Returns the sentence for a `place` that cannot be written."""
   remedy = "make room" if error.errno in _NO_ROOM else "make it writable"
-  return f"{place} cannot be written ({error.strerror or error}); {remedy}, and {then}."
+  return f"{place} cannot be written ({error.strerror or error}); {remedy}, {then}."

@@ -12,9 +12,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from ebmjax.errors import WorkdirError
+from ebmjax.errors import WorkdirError, printable
 from ebmjax.runtime import atomic
-from ebmjax.runtime.console import printable
 
 CHECKSUM = "checksum"  # of all else in a file; those of earlier versions have none
 _LARGEST = 1 << 28  # bytes

@@ -39,7 +39,7 @@ def count(spec: RunSpec) -> Memory:
   States are moved on in place, except that a loop over several seeds writes the new
   states beside the old ones and has one seed's in hand.
   """
-  init = scan.make_init(spec.learner, spec.driver)
+  init = scan.make_init(spec.learner, scan.Compiler(spec.driver))
   seeds, runs = len(spec.seeds), len(spec.seeds) * len(spec.configs)
   block = spec.sharding.block(runs)
   a_seed = num_bytes(jax.eval_shape(init, spec.tables.key)) // seeds

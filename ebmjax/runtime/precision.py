@@ -21,13 +21,8 @@ _NAMES = {"highest": "highest", "tf32": "tensorfloat32"}  # as JAX knows them
 _PRODUCTS = ("dot_general", "conv_general_dilated")
 # Where a primitive that is only called has its program.
 _CALLS = {
-  **{
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "checkpoint": "jaxpr",
-    "closed_call": "call_jaxpr",
-  },
-  **{"custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"},
+  **dict.fromkeys(("jit", "pjit", "checkpoint"), "jaxpr"),
+  **dict.fromkeys(("closed_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
 }
 
 

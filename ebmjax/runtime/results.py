@@ -4,7 +4,6 @@ Version 2 brought `schema` and `metrics`, the description of each metric. A file
 version 1 has neither; a reader leaves out a metric that a file lacks.
 """
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,32 +13,26 @@ from ml_collections import ConfigDict
 
 from ebmjax import data
 from ebmjax.errors import WorkdirError
+from ebmjax.runtime.json_files import fits, number
 from ebmjax.types import Dataset
 
 SCHEMA = 2  # of the files that this version writes
 # What every file must hold, and in which form.
-REQUIRED: dict[str, type] = {
-  **{"config": dict, "facts": dict, "average_accuracy": dict},
-  **{"seeds": list, "per_seed": list, "class_names": list},
+_REQUIRED = {
+  **dict.fromkeys(("config", "facts", "average_accuracy"), dict),
+  **{"seeds": [int], "per_seed": [number], "class_names": list},
 }
-_KEYS = {  # of the configuration, by group: those that identify a run
-  "data": ("name",),
-  "method": ("name",),
-  "network": ("name",),
-  "stream": ("name", "tasks", "setting", "scenario"),
+_IDENTITY = {  # of the configuration: what identifies a run
+  "objective": str,
+  **{group: {"name": str} for group in ("data", "method", "network")},
+  "stream": {"name": str, "tasks": int, "setting": str, "scenario": str},
 }
 
 
 def is_valid(results: Mapping[str, Any]) -> bool:
   """Returns whether all is there that every reader needs, with a number per seed."""
-  if not all(isinstance(results.get(key), form) for key, form in REQUIRED.items()):
-    return False
-  seeds, scores = results["seeds"], results["per_seed"]
-  return (
-    0 < len(seeds) == len(scores)
-    and all(isinstance(seed, int) for seed in seeds)
-    and all(map(_is_number, scores))
-  )
+  whole = fits(results, _REQUIRED)
+  return whole and 0 < len(results["seeds"]) == len(results["per_seed"])
 
 
 def identifies_run(results: Mapping[str, Any]) -> bool:
@@ -47,11 +40,7 @@ def identifies_run(results: Mapping[str, Any]) -> bool:
 
   Otherwise defaults would replace what is missing, and the run would look like another.
   """
-  if not is_valid(results):
-    return False
-  config = results["config"]
-  groups = all(_has(config.get(group), keys) for group, keys in _KEYS.items())
-  return groups and isinstance(config.get("objective"), str)
+  return is_valid(results) and fits(results["config"], _IDENTITY)
 
 
 def is_reportable(results: Mapping[str, Any]) -> bool:
@@ -59,24 +48,14 @@ def is_reportable(results: Mapping[str, Any]) -> bool:
   if not identifies_run(results):
     return False
   average = results["average_accuracy"]
-  sem = average.get("sem")
   runs, *tasks = _shape(results.get("accuracy_matrix")) or (0,)
   return (
-    all(_is_number(average.get(key)) for key in ("mean", "n"))
-    and (sem is None or _is_number(sem))
+    fits(average, {"mean": number, "n": number})
+    and (average.get("sem") is None or number(average["sem"]))
     and runs == len(results["seeds"])
     and len(tasks) == 2
     and min(tasks) > 0
   )
-
-
-def _has(group: Any, keys: tuple[str, ...]) -> bool:
-  whole = isinstance(group, Mapping)
-  return whole and all(isinstance(group.get(key), str | int) for key in keys)
-
-
-def _is_number(value: Any) -> bool:
-  return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _shape(values: Any) -> tuple[int, ...]:

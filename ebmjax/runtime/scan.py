@@ -6,7 +6,6 @@ and the step's number, so neither the chunk size nor a restart can change a resu
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -72,15 +71,42 @@ def choose_driver(driver: str, backend: str) -> str:
   return "map" if backend == "cpu" else "vmap"
 
 
-def over_seeds(
-  one: Callable[..., Any], driver: str, sharding: SeedSharding
-) -> Callable[..., Any]:
-  """Returns f(seeds, shared): `one` for each entry of the leading axis of `seeds`."""
-  if driver == "vmap":
-    return sharding.shard_map_seeds(jax.vmap(one, in_axes=(0, None)))
-  return sharding.shard_map_seeds(
-    lambda seeds, shared: lax.map(lambda seed: one(seed, shared), seeds)
-  )
+class Compiler(NamedTuple):
+  """How a function of one seed is compiled for all seeds of a run."""
+
+  driver: str = "map"  # or "vmap"
+  sharding: SeedSharding = ONE_DEVICE
+  options: CompilerOptions = None
+
+  def over_seeds(self, one: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns f(seeds, shared): `one` for each entry of the leading axis of `seeds`."""
+    if self.driver == "vmap":
+      return self.sharding.shard_map_seeds(jax.vmap(one, in_axes=(0, None)))
+    return self.sharding.shard_map_seeds(
+      lambda seeds, shared: lax.map(lambda seed: one(seed, shared), seeds)
+    )
+
+  def compile(
+    self,
+    one: Callable[..., Any],
+    arguments: Callable[..., tuple[Any, Any]],
+    *,
+    donate: bool = False,
+  ) -> Callable[..., Any]:
+    """Compiles f(*given), of which `arguments(*given)` are (seeds, shared).
+
+    With `donate` the states, which are given first, are moved on in place.
+    """
+    run = self.over_seeds(one)
+    compiled = jax.jit(
+      lambda *given: run(*arguments(*given)),
+      donate_argnums=0 if donate else (),
+      compiler_options=self.options,
+    )
+    return self.sharding.on_each(compiled)
+
+
+IN_TURN = Compiler()  # on one device
 
 
 def seed_tables(stream: Stream, seeds: list[int], *, test_multiple: int) -> SeedTables:
@@ -123,9 +149,7 @@ def init_key(key: Array) -> Array:
   return jax.random.fold_in(key, _INIT)
 
 
-def make_init(
-  learner: Learner, driver: str, sharding: SeedSharding = ONE_DEVICE
-) -> Callable[..., PyTree]:
+def make_init(learner: Learner, compiler: Compiler = IN_TURN) -> Callable[..., PyTree]:
   """Compiles init(keys [R]) -> states [R, ...].
 
   After the keys comes what else the learner's own takes. Compiling also gives every
@@ -137,16 +161,11 @@ def make_init(
     key, *rest = seed
     return learner.init(init_key(key), *rest)
 
-  run = over_seeds(one, driver, sharding)
-  return sharding.on_each(jax.jit(lambda *seeds: run(seeds, None)))
+  return compiler.compile(one, lambda *seeds: (seeds, None))
 
 
 def make_train(
-  learner: Learner,
-  view: BatchView,
-  driver: str,
-  sharding: SeedSharding = ONE_DEVICE,
-  options: CompilerOptions = None,
+  learner: Learner, view: BatchView, compiler: Compiler = IN_TURN
 ) -> Callable[..., tuple[PyTree, dict[str, Array]]]:
   """Compiles train(states, tables, images, chunk) -> (states, metrics [R, S])."""
 
@@ -160,7 +179,7 @@ def make_train(
 
       def work(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
         batch = make_batch(tables, images, view, rows, tasks, horizon, number)
-        batch = _split(batch, sharding)
+        batch = _split(batch, compiler.sharding)
         return learner.step(state, jax.random.fold_in(step_key, number), batch)
 
       def rest(state: PyTree) -> tuple[PyTree, dict[str, Array]]:
@@ -172,22 +191,18 @@ def make_train(
 
     return lax.scan(body, state, (*where, step, active))
 
-  run = over_seeds(one, driver, sharding)
-
-  @partial(jax.jit, donate_argnums=0, compiler_options=options)
-  def train(states: PyTree, tables: SeedTables, images: Images, chunk: Chunk) -> Any:
-    seeds = (states, tables, chunk.rows, chunk.tasks, chunk.horizon)
-    return run(seeds, (images, chunk.step, chunk.active))
-
-  return sharding.on_each(train)
+  return compiler.compile(
+    one,
+    lambda states, tables, images, chunk: (
+      (states, tables, chunk.rows, chunk.tasks, chunk.horizon),
+      (images, chunk.step, chunk.active),
+    ),
+    donate=True,
+  )
 
 
 def make_consolidate(
-  learner: Learner,
-  view: BatchView,
-  driver: str,
-  sharding: SeedSharding = ONE_DEVICE,
-  options: CompilerOptions = None,
+  learner: Learner, view: BatchView, compiler: Compiler = IN_TURN
 ) -> Callable[..., PyTree]:
   """Compiles consolidate(states, tables, images, task) -> states, at a boundary."""
 
@@ -204,15 +219,9 @@ def make_consolidate(
     )
     return learner.consolidate(state, key, finished)
 
-  run = over_seeds(one, driver, sharding)
-
-  @partial(jax.jit, donate_argnums=0, compiler_options=options)
-  def consolidate(
-    states: PyTree, tables: SeedTables, images: Images, task: Array
-  ) -> PyTree:
-    return run((states, tables), (images, task))
-
-  return sharding.on_each(consolidate)
+  return compiler.compile(
+    one, lambda states, tables, *shared: ((states, tables), shared), donate=True
+  )
 
 
 def make_batch(

@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, NoReturn
 
 from ebmjax.errors import UsageError, UserError
@@ -48,25 +47,6 @@ def positive_number(text: str) -> float:
   if not 0 < number < float("inf"):
     raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
   return number
-
-
-def path_arg(text: str) -> Path:
-  """Returns the file or folder that a flag names; a shell leaves `~` in --flag=~/x."""
-  try:
-    return Path(text).expanduser()
-  except RuntimeError as error:  # the home of a user that there is not
-    raise argparse.ArgumentTypeError(f"{text!r} names the home of no user") from error
-
-
-@contextlib.contextmanager
-def explain_out_errors(out: Path, flag: str = "--out") -> Iterator[None]:
-  """Re-raises errors of writing what a flag names as one sentence."""
-  try:
-    yield
-  except OSError as error:
-    raise UserError(
-      f"{out} cannot be written ({error.strerror}); give another with {flag}."
-    ) from error
 
 
 def run_cli(

@@ -6,11 +6,11 @@ before it is computed again with the same bits.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -22,6 +22,7 @@ from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.plan import Milestone, make_plan
 from ebmjax.runtime.progress import Progress
 from ebmjax.runtime.records import Record
+from ebmjax.runtime.tensorboard import Board
 from ebmjax.runtime.timing import Stopwatch
 from ebmjax.runtime.trainer import RunSpec, Trainer, describe_parts, make_run_spec
 from ebmjax.runtime.workdir import Workdir
@@ -29,16 +30,6 @@ from ebmjax.types import Dataset, Evaluation
 
 _log = logging.getLogger("ebmjax")
 _ACTIVITIES = ("training", "consolidating", "evaluating", "recording", "saving")
-
-
-class Board(Protocol):
-  """Shows curves while a run is training, as TensorBoard does."""
-
-  def scalars(self, step: int, values: Mapping[str, Any]) -> None:
-    """Adds a point to the curve of each name."""
-
-  def flush(self) -> None:
-    """Writes all points to the disk."""
 
 
 class Outcome(NamedTuple):
@@ -59,19 +50,14 @@ class Place(NamedTuple):
 
 
 def train_and_evaluate(
-  places: Sequence[Place],
-  dataset: Dataset,
-  *,
-  started: float,
-  open_board: Callable[[Path, int], AbstractContextManager[Board]],
+  places: Sequence[Place], dataset: Dataset, started: float
 ) -> list[Outcome | DivergenceError]:
   """Trains all seeds of a setting to the end, from its last checkpoint if it has one.
 
   Several settings, which differ in traced keys alone and have come equally far, are
   trained together, by one program; with other settings beside it, one that diverges
   has its error in the place of an outcome. `started` is the run's start as
-  `time.perf_counter` gives it, and `open_board(directory, step)` opens the curves of a
-  run that continues from `step`.
+  `time.perf_counter` gives it.
   """
   first = places[0]
   spec = make_run_spec([each.config for each in places], dataset, first.facts["driver"])
@@ -100,7 +86,7 @@ def train_and_evaluate(
     recorders = []
     for place in places:
       _rewind(place.folder, milestones, done)
-      open_own = partial(open_board, place.workdir / "tensorboard", step)
+      open_own = partial(Board, place.workdir / "tensorboard", step)
       board = stack.enter_context(distributed.on_primary(open_own))
       recorders.append(_Recorder(spec.seeds, place.folder, board, bar))
     together = _Together(spec, trainer, recorders, bar, watch, forecast)
@@ -163,49 +149,44 @@ def _rewind(folder: Workdir, milestones: Sequence[Milestone], done: int) -> None
   folder.rewind(done)
 
 
-class _Together:
+class _Together(NamedTuple):
   """Advances the settings of a run and has each write to its own folder."""
 
-  def __init__(
-    self,
-    spec: RunSpec,
-    trainer: Trainer,
-    recorders: Sequence["_Recorder"],
-    bar: Progress,
-    watch: Stopwatch,
-    forecast: cost.Forecast,
-  ) -> None:
-    self._spec, self._trainer, self._recorders = spec, trainer, recorders
-    self._bar, self._watch, self._forecast = bar, watch, forecast
+  spec: RunSpec
+  trainer: Trainer
+  recorders: Sequence["_Recorder"]
+  bar: Progress
+  watch: Stopwatch
+  forecast: cost.Forecast
 
   def run(
     self, milestones: Sequence[Milestone], step: int, checkpoints: Sequence[Checkpoints]
   ) -> None:
     """Trains from `step` to each of the milestones, and saves there."""
-    spec = self._spec
+    spec = self.spec
     for milestone in milestones:
-      self._bar.task(max(milestone.task, 0))
+      self.bar.task(max(milestone.task, 0))
       size = spec.config.runner.chunk
       chunks = scan.chunks(spec.stream, step, milestone.step, size)
       self._advance(chunks, milestone)
       step = milestone.step
       if step > 0:
-        with self._watch("saving"):
+        with self.watch("saving"):
           self._save(checkpoints, step)
 
   def _advance(self, chunks: Iterable[scan.Chunk], milestone: Milestone) -> None:
     """Trains up to a milestone and does what is due there, except to save."""
-    trainer, watch = self._trainer, self._watch
+    trainer, watch = self.trainer, self.watch
     for chunk in chunks:
       with watch("training"):
         losses = trainer.train(chunk)
       watch.count(losses.size)
-      self._forecast.trained(losses.shape[1], watch.latest)
+      self.forecast.trained(losses.shape[1], watch.latest)
       with watch("recording"):
         for recorder, block in self._finite():
           recorder.add_losses(chunk, losses[block])
         finite = losses[np.isfinite(losses).all(axis=1)]
-        self._bar.steps(losses.shape[1], float(finite.mean()))
+        self.bar.steps(losses.shape[1], float(finite.mean()))
     if milestone.ends_task:
       with watch("consolidating"):
         trainer.consolidate(milestone.task)
@@ -219,50 +200,50 @@ class _Together:
 
   def _save(self, checkpoints: Sequence[Checkpoints], step: int) -> None:
     """Writes the checkpoints of a milestone, after the curves."""
-    spent = self._watch.spent()
+    spent = self.watch.spent()
     for recorder, _ in self._finite():
       recorder.flush()
     for point, keeper in enumerate(checkpoints):
-      if point not in self._trainer.diverged:
-        keeper.save(step, self._trainer.saved(point), spent)
+      if point not in self.trainer.diverged:
+        keeper.save(step, self.trainer.saved(point), spent)
 
   def _finite(self) -> list[tuple["_Recorder", slice]]:
     """Returns the recorders of the settings that have not diverged, and their runs."""
-    diverged = self._trainer.diverged
+    diverged = self.trainer.diverged
     return [
-      (recorder, self._spec.block(point))
-      for point, recorder in enumerate(self._recorders)
+      (recorder, self.spec.block(point))
+      for point, recorder in enumerate(self.recorders)
       if point not in diverged
     ]
 
 
-class _Recorder:
+class _Recorder(NamedTuple):
   """Writes losses and evaluations to the run's folder, its curves and the terminal."""
 
-  def __init__(
-    self, seeds: list[int], folder: Workdir, board: Board, bar: Progress
-  ) -> None:
-    self._seeds, self._folder, self._board, self._bar = seeds, folder, board, bar
+  seeds: list[int]
+  folder: Workdir
+  board: Board
+  bar: Progress
 
   def add_losses(self, chunk: scan.Chunk, losses: np.ndarray) -> None:
     """Writes the mean over a chunk of losses [R, S] at the step that ends the chunk."""
     step = int(chunk.step[chunk.active][-1]) + 1
     means = losses.mean(axis=1)
-    self._folder.add_scalars(
+    self.folder.add_scalars(
       {"step": step, "seed": seed, "loss": float(mean)}
-      for seed, mean in zip(self._seeds, means, strict=True)
+      for seed, mean in zip(self.seeds, means, strict=True)
     )
-    self._board.scalars(step, {"loss": float(means.mean())})
+    self.board.scalars(step, {"loss": float(means.mean())})
 
   def flush(self) -> None:
     """Writes all points of the curves to the disk."""
-    self._board.flush()
+    self.board.flush()
 
   def add_evaluation(self, milestone: Milestone, found: Evaluation) -> None:
     """Writes an evaluation, and shows the accuracies of the scored tasks in percent."""
     step, ends_task = milestone.step, milestone.ends_task
     finished = milestone.task + 1 if ends_task else max(milestone.task, 0)
-    self._folder.add_evaluation(Record(step, finished, ends_task, found))
+    self.folder.add_evaluation(Record(step, finished, ends_task, found))
     per_task = 100 * found.accuracy.mean(axis=0)
     shown = {
       f"accuracy/task_{task + 1}": float(value)
@@ -271,5 +252,5 @@ class _Recorder:
     }
     if shown:
       average = float(np.mean(list(shown.values())))
-      self._board.scalars(step, shown | {"accuracy/average": average})
-      self._bar.accuracy(step, list(shown.values()), average)
+      self.board.scalars(step, shown | {"accuracy/average": average})
+      self.bar.accuracy(step, list(shown.values()), average)

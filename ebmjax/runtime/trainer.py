@@ -259,29 +259,24 @@ class Trainer:
   """Compiles the functions of a run and applies them to its states [R, ...]."""
 
   def __init__(self, spec: RunSpec) -> None:
-    config, driver = spec.config, spec.driver
+    config, sharding = spec.config, spec.sharding
     learner = spec.vary() if spec.vary else spec.learner
-    sharding, options = spec.sharding, spec.options
+    compiler = scan.Compiler(spec.driver, sharding, spec.options)
     self._spec = spec
     self._tables = sharding.shard_seeds(spec.of_settings(spec.tables))
     self._hides_task = config.stream.setting != "boundary_aware"
-    self._train = scan.make_train(
-      learner, batch_view(config), driver, sharding, options
-    )
-    self._consolidate = scan.make_consolidate(
-      learner, batch_view(config), driver, sharding, options
-    )
-    self._prepare = evaluation.make_prepare(learner, driver, sharding, options)
-    self._evaluate = evaluation.make_evaluate(
-      learner, driver, _block(config, spec.stream), sharding, options
-    )
+    self._train = scan.make_train(learner, batch_view(config), compiler)
+    self._consolidate = scan.make_consolidate(learner, batch_view(config), compiler)
+    self._prepare = evaluation.make_prepare(learner, compiler)
+    block = _block(config, spec.stream)
+    self._evaluate = evaluation.make_evaluate(learner, block, compiler)
     self._train_feed = feeding.Feed(spec.train_images, sharding)
     self._test_feed = feeding.Feed(spec.test_images, sharding)
     self._points = sharding.shard_seeds(
       [np.repeat(np.arange(len(spec.configs), dtype=np.int32), len(spec.seeds))]
     )
     more = self._points if spec.vary else []
-    self.states: PyTree = scan.make_init(learner, driver, sharding)(
+    self.states: PyTree = scan.make_init(learner, compiler._replace(options=None))(
       self._tables.key, *more
     )
     # Of settings that are trained with others: why their numbers are not finite.

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -13,13 +12,13 @@ from ml_collections import ConfigDict
 
 from ebmjax.config.identity import obstacles
 from ebmjax.errors import BusyError, WorkdirError
-from ebmjax.runtime import atomic, json_files, locks, records
+from ebmjax.paths import expand
+from ebmjax.runtime import atomic, failures, json_files, locks, records
 from ebmjax.runtime.records import Record
 from ebmjax.runtime.results import is_valid
 
 _log = logging.getLogger("ebmjax")
 WEIGHTS = "weights_digest"  # of the pre-trained ones, among the facts
-_SCHEME = re.compile("[a-z][a-z0-9+.-]+:")  # of gs://..., of which Path leaves gs:/
 _CONFIG = {...: lambda value: not isinstance(value, list)}  # groups, and keys of none
 _FACTS = {
   **dict.fromkeys(("data_digest", "data_source", "driver"), str),
@@ -34,27 +33,16 @@ class Workdir:
   """Locks and reads a run's folder; use as a context manager to lock it."""
 
   def __init__(self, path: Path) -> None:
-    if _SCHEME.fullmatch(path.parts[0] if path.parts else ""):
-      raise WorkdirError(
-        f"{path.parts[0]}//{'/'.join(path.parts[1:])} is not a folder on this machine; "
-        "mount the bucket, by gcsfuse, mount-s3 or rclone mount, and give the folder "
-        "that it is mounted in."
-      )
-    self.path = path
+    self.path = path = expand(path)
     self._scalars = path / "scalars.jsonl"
     self._evaluations = path / "evaluations"
 
   def __enter__(self) -> "Workdir":
-    try:
+    remedy = "choose another with --workdir"
+    with failures.explain_write_errors(self.path, f"or {remedy}"):
       self._evaluations.mkdir(parents=True, exist_ok=True)
       self._lock = locks.open_lock(self.path / ".lock")
-    except OSError as error:
-      raise WorkdirError(
-        f"the workdir {self.path} cannot be written ({error.strerror}); choose another "
-        "with --workdir."
-      ) from error
     try:
-      remedy = "choose another with --workdir"
       held = locks.try_lock(self._lock, self.path, remedy)
       # The folder, too: the file's name may be removed while it is held.
       self._folder = locks.lock_folder(self.path) if held else None

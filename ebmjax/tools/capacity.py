@@ -24,11 +24,12 @@ from ebmjax.config.validation import resolve
 from ebmjax.main import require_device
 from ebmjax.paper.figures import capacity as curves
 from ebmjax.paper.figures.capacity import MODELS, NETWORKS
+from ebmjax.paths import expand
 from ebmjax.report import plotting
 from ebmjax.runtime import atomic, failures
 from ebmjax.runtime.console import show_messages
 from ebmjax.runtime.tabular import csv_text
-from ebmjax.runtime.terminal import Parser, path_arg, run_cli
+from ebmjax.runtime.terminal import Parser, run_cli
 
 CONFIG = loading.root() / "configs" / "capacity.py"
 COLUMNS = (
@@ -138,5 +139,5 @@ def _parser() -> argparse.ArgumentParser:
   )
   folder = Path("runs") / "capacity"
   said = "the study's folder (default: %(default)s)"
-  add("--out", "--workdir", type=path_arg, default=folder, metavar="DIR", help=said)
+  add("--out", "--workdir", type=expand, default=folder, metavar="DIR", help=said)
   return parser

@@ -16,8 +16,9 @@ from ebmjax.models.loading import FinishedRun, load, outputs, read_run, restore
 from ebmjax.models.program import write_program
 from ebmjax.networks.cifar100 import trunk_file
 from ebmjax.paper import commands
-from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, path_arg, run_cli
+from ebmjax.paths import expand
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import Parser, run_cli
 
 
 def export_trunk(
@@ -35,12 +36,8 @@ def export_trunk(
   trained = restore(found)
   place = found.seeds.index(seed)
   trunk = jax.tree.map(lambda leaf: leaf[place], _trunk(trained.states))
-  try:
+  with failures.explain_write_errors(out, "or give another file"):
     atomic.write(out, trunk_file(trunk, _origin(found, place), half=half))
-  except OSError as error:
-    raise WorkdirError(
-      f"{out} cannot be written ({error.strerror}); give another file."
-    ) from error
   return trained.step
 
 
@@ -87,8 +84,8 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
   parser = Parser("ebmjax export", description=__doc__)
   add = parser.add_argument
-  add("run", metavar="RUN", type=path_arg, help="the workdir of a finished run")
-  add("out", metavar="FILE.npz", type=path_arg, help="the file to write")
+  add("run", metavar="RUN", type=expand, help="the workdir of a finished run")
+  add("out", metavar="FILE.npz", type=expand, help="the file to write")
   add("--seed", type=int, help="the seed to export (default: the first)")
   add("--task", type=int, help="for permuted pixels: the task whose order inputs have")
   add("--trunk", action="store_true", help="write only the trunk of the network")

@@ -1,8 +1,7 @@
 """Labels inputs with the model of a finished run, or with a saved one."""
 
 import argparse
-import csv
-import io
+import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ebmjax.data import image_folder, npz
-from ebmjax.errors import DataError
+from ebmjax.errors import DataError, printable
 from ebmjax.models import EnergyClassifier, Model, load
-from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
+from ebmjax.paths import expand
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.tabular import csv_text
+from ebmjax.runtime.terminal import Parser, run_cli
 
 _KEYS = ("x", "y", "x_test", "y_test")
 
@@ -31,7 +32,7 @@ def read_inputs(path: Path, *, colour: bool) -> Inputs:
   if path.is_dir():
     names, images = image_folder.read_images(path, "RGB" if colour else "L")
     return Inputs(names, images, None)
-  if not path.exists():
+  if not path.is_file():  # reading a pipe would never end
     raise DataError(f"{path} does not exist: give an npz file or a folder of images.")
   found = npz.read(path, _KEYS, "write it again with np.savez")
   suffix = "" if "x" in found else "_test"
@@ -53,12 +54,8 @@ def predict(
   """Returns a table in CSV (input, label, probability) and the labels [N]."""
   labels = model.predict(inputs.x, reject, task=task)
   shares = model.predict_proba(inputs.x, task=task).max(axis=1)
-  text = io.StringIO()
-  table = csv.writer(text, lineterminator="\n")
-  table.writerow(["input", "label", "probability"])
-  for name, label, share in zip(inputs.names, labels, shares, strict=True):
-    table.writerow([name, label, f"{share:.4f}"])
-  return text.getvalue(), labels
+  rows = zip(inputs.names, labels, (f"{share:.4f}" for share in shares), strict=True)
+  return csv_text(("input", "label", "probability"), rows), labels
 
 
 def main(arguments: list[str]) -> int:
@@ -70,10 +67,10 @@ def main(arguments: list[str]) -> int:
     inputs = read_inputs(given.inputs, colour=len(model.form.shape) == 3)
     table, labels = predict(model, inputs, given.reject, given.task)
     if given.out is None:
-      print(table, end="")
+      print(printable(table) if sys.stdout.isatty() else table, end="")
       return 0
-    with explain_out_errors(given.out):
-      atomic.write(given.out, table.encode())
+    with failures.explain_write_errors(given.out, failures.ANOTHER):
+      atomic.write(given.out, os.fsencode(table))
     print(f"{len(labels):,} labels are in {given.out}.")
     if inputs.y is not None:
       right = np.mean(labels.astype(str) == inputs.y.astype(str))
@@ -93,10 +90,10 @@ def _parser() -> argparse.ArgumentParser:
   parser = Parser("ebmjax predict", description=__doc__)
   add = parser.add_argument
   help = "the workdir of a finished run, or a file of EnergyClassifier.save"
-  add("model", metavar="RUN", type=path_arg, help=help)
+  add("model", metavar="RUN", type=expand, help=help)
   help = "an npz file with x or x_test, or a folder of images"
-  add("inputs", metavar="FILE.npz|FOLDER", type=path_arg, help=help)
-  add("--out", type=path_arg, help="the CSV file to write (default: the terminal)")
+  add("inputs", metavar="FILE.npz|FOLDER", type=expand, help=help)
+  add("--out", type=expand, help="the CSV file to write (default: the terminal)")
   help = "one seed of the run (default: all of them, as an ensemble)"
   add("--seed", type=int, help=help)
   help = "reject inputs with a higher energy than this share of training inputs, "

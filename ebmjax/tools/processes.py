@@ -24,10 +24,10 @@ from pathlib import Path
 
 from ebmjax.config import loading
 from ebmjax.errors import BusyError, ConfigError, UsageError, UserError
+from ebmjax.paths import expand
+from ebmjax.runtime import failures
 from ebmjax.runtime.terminal import (
   Parser,
-  explain_out_errors,
-  path_arg,
   run_cli,
   whole_number,
 )
@@ -151,7 +151,7 @@ class _Team:
 def _make_logs(folder: Path, processes: int) -> list[Path]:
   """Returns a file for each process's output; all but the first one's are empty now."""
   paths = [folder / f"process-{i}.log" for i in range(processes)]
-  with explain_out_errors(folder, "--logs"):
+  with failures.explain_write_errors(folder, "or give another with --logs"):
     folder.mkdir(parents=True, exist_ok=True)
     for path in paths[1:]:
       path.write_bytes(b"")
@@ -227,7 +227,7 @@ def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
   text = "cpu: do not use GPUs (default: %(default)s)"
   parser.add_argument("--platform", choices=("auto", "cpu"), default="auto", help=text)
   parser.add_argument(
-    "--logs", type=path_arg, help="folder for the output of the other processes"
+    "--logs", type=expand, help="folder for the output of the other processes"
   )
   arguments = parser.parse_args(argv[:cut])
   if not argv[cut + 1 :]:

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from ebmjax.errors import UserError
 from ebmjax.paper.commands import with_figure
+from ebmjax.paths import expand
 from ebmjax.report import compare, compare_files, compare_page, page, plots, stored
 from ebmjax.report import table as closing
-from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import Parser, explain_out_errors, path_arg, run_cli
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import Parser, run_cli
 
 _EPILOG = """examples:
   ebmjax report runs/splitmnist
@@ -59,7 +60,7 @@ def _read(path: Path) -> stored.StoredRun:
 
 def _write_one(run: stored.StoredRun, out: Path) -> None:
   content = page.render(run.results, run.history, plots.draw(run.history, run.scalars))
-  with explain_out_errors(out):
+  with failures.explain_write_errors(out, failures.ANOTHER):
     atomic.write(out, content)
   print(closing.closing_table(run.results))
 
@@ -73,7 +74,7 @@ def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
         f"{table_beside} is there without the page {out}, so it is no comparison's "
         "table; give another page with --out."
       )
-  with explain_out_errors(out):
+  with failures.explain_write_errors(out, failures.ANOTHER):
     compare_files.write(out, content, found)
   print(compare_files.text(found))
 
@@ -86,12 +87,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.add_argument(
-    "runs", metavar="RUN", type=path_arg, nargs="+", help="the folder of a finished run"
+    "runs", metavar="RUN", type=expand, nargs="+", help="the folder of a finished run"
   )
   parser.add_argument(
     "--out",
     metavar="FILE",
-    type=path_arg,
+    type=expand,
     help="the page (default: report.html in the run's folder, or compare.html)",
   )
   return parser.parse_args(arguments)

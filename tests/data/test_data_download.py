@@ -1,6 +1,7 @@
 """Downloads: resumed, bounded in time and size, from the first address that can."""
 
 import hashlib
+import io
 import logging
 import os
 import signal
@@ -42,6 +43,18 @@ def test_a_broken_connection_goes_on_where_it_broke(server, tmp_path, caplog):
   assert not list(tmp_path.glob("*.partial"))
 
 
+def test_one_bar_shows_the_bytes_of_all_files(server, tmp_path, monkeypatch):
+  class Notebook(io.StringIO):
+    """A standard error that is no terminal, and shows bars."""
+
+  Notebook.__module__ = "ipykernel.iostream"
+  monkeypatch.setattr(sys, "stderr", bar := Notebook())
+  server.files["other"] = CONTENT
+  download.fetch([server.url], WANTED | {"other": WANTED["file"]}, tmp_path)
+  last = bar.getvalue().strip().rsplit("\r", 1)[-1]
+  assert last.startswith("other: 100%") and "512k/512k" in last and "B/s" in last
+
+
 def test_another_process_goes_on_from_what_one_received(server, tmp_path):
   (tmp_path / "file.partial").write_bytes(CONTENT[:1000])
   assert fetch(tmp_path, server.url) == CONTENT
@@ -68,6 +81,12 @@ def test_a_stalled_server_leads_to_the_next_address(server, tmp_path):
   server.stalls_at = "file"
   server.files["mirror/file"] = CONTENT
   assert fetch(tmp_path, server.url, server.url + "mirror/") == CONTENT
+
+
+def test_a_pipe_in_place_of_the_lock_does_not_hang(server, tmp_path):
+  os.mkfifo(tmp_path / ".lock")
+  with pytest.raises(OSError, match="No such device"):
+    fetch(tmp_path, server.url)
 
 
 def test_all_addresses_are_named_where_all_fail(server, tmp_path):

@@ -182,9 +182,3 @@ def test_content_sum_is_that_of_the_idx_file(tiny, tmp_path: Path):
   folder = tiny.write_idx(tmp_path / "idx", suffix="")
   content = (folder / TRAIN_IMAGES).read_bytes()
   assert content_sha256(tiny.arrays["train_x"]) == hashlib.sha256(content).hexdigest()
-
-
-def test_an_object_store_is_refused(config, sentence):
-  with pytest.raises(DataError) as caught:
-    data.load(config("files", "gs://bucket/mnist"))
-  assert "gs://bucket/mnist is not a folder on this machine: mount" in sentence(caught)

@@ -3,6 +3,7 @@
 import gzip
 import io
 import pickle
+import struct
 import tarfile
 import tracemalloc
 import zipfile
@@ -71,4 +72,13 @@ def test_an_array_that_is_not_as_large_as_it_says(tmp_path, shape):
   with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
     archive.writestr("x.npy", content.getvalue() + bytes(50))
   with pytest.raises(DataError, match="has another size than its array"):
+    npz.read(tmp_path / "a.npz", ["x"], "save it again")
+
+
+@pytest.mark.parametrize("header", [b"{'descr': '|u1', (3,", b" {\n a", b"(" * 900])
+def test_a_header_that_is_no_header(tmp_path, header):
+  content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+  with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+    archive.writestr("x.npy", content + bytes(50))
+  with pytest.raises(DataError, match=r"a\.npz is a damaged npz .*: save it again\."):
     npz.read(tmp_path / "a.npz", ["x"], "save it again")

@@ -40,9 +40,7 @@ def embedded(monkeypatch) -> Dataset:
 
 @pytest.mark.parametrize("name", ["mnist", "own"])
 def test_the_home_of_nobody_is_told(config, name):
-  with pytest.raises(
-    DataError, match=r"the home of an unknown user: set config\.data\.dir"
-  ):
+  with pytest.raises(ConfigError, match="is in the home of an unknown user; give"):
     data.load(config("files", "~no_such_user/x", name=name))
 
 

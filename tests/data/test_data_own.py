@@ -1,6 +1,7 @@
 """Data of the user's own: npz files, folders of images, prepared sets of TFDS."""
 
 import io
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,9 @@ def test_faults_in_a_folder_of_images(own, tmp_path: Path, sentence):
   whole = (tmp_path / "a" / "0.png").read_bytes()
   odd.write_bytes(whole[: len(whole) // 2])  # its header is whole
   assert f"{odd} cannot be read as an image" in problem()
+  odd.unlink()
+  os.mkfifo(odd)
+  assert f"{odd} cannot be read as an image (it is a pipe)" in problem()
   odd.unlink()
   (tmp_path / "c").mkdir()
   assert f"{tmp_path / 'c'} holds no image" in problem()

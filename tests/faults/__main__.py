@@ -31,6 +31,7 @@ PARTS = {  # each a module; its attacks, and how often they are tried
     "damaged records of a run": 1200,
     "damaged checkpoints": 600,
     "damaged files of data": 300,
+    "damaged saved models": 200,
   },
   "kills": {"SIGKILL during a run": 120},
 }
@@ -63,11 +64,13 @@ def main() -> int:
 def attack(parts: list[str], base: Path, share: float, end: float) -> list[Tally]:
   """Returns the tallies of the parts."""
   found: list[Tally] = []
+  kinds = sum(len(PARTS[part]) for part in parts)
   for part in parts:
     folder, begun = base / part, time.monotonic()
     folder.mkdir()
     tallies = [
-      Tally(name, math.ceil(share * limit), end) for name, limit in PARTS[part].items()
+      Tally(name, math.ceil(share * limit), end, kinds - len(found) - place)
+      for place, (name, limit) in enumerate(PARTS[part].items())
     ]
     importlib.import_module(f"tests.faults.{part}").attack(*tallies, folder)
     print(f"{part}: {time.monotonic() - begun:.0f} s", file=sys.stderr)

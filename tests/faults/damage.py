@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ebmjax import data, experiment, report
+from ebmjax import EnergyClassifier, data, experiment, report
 from ebmjax.config.validation import resolve
 from ebmjax.runtime.checkpoints import Checkpoints
 from ebmjax.runtime.trainer import Trainer, make_run_spec
@@ -70,8 +70,10 @@ class Runs:
     return found or (0, None)
 
 
-def attack(stored: Tally, checkpoints: Tally, files: Tally, base: Path) -> None:
-  """Damages one file at a time, of the run's records, its checkpoints and its data."""
+def attack(
+  stored: Tally, checkpoints: Tally, files: Tally, models: Tally, base: Path
+) -> None:
+  """Damages one file at a time: of the run's records, its checkpoints, its data."""
   runs, rng = Runs(base), random.Random(random.getrandbits(32))
   names = runs.files()
   for tally, act, wanted in (
@@ -93,6 +95,24 @@ def attack(stored: Tally, checkpoints: Tally, files: Tally, base: Path) -> None:
     # Own files have no official checksum: a bit in an image is an image of theirs.
     own = kind in ("flip", "swap")
     files.judge(f"{kind} {name}", partial(runs.loads, runs.copy, own))
+  _attack_models(models, base, rng)
+
+
+def _attack_models(tally: Tally, base: Path, rng: random.Random) -> None:
+  """Damages the file of a saved classifier."""
+  x, y = np.random.default_rng(0).random((30, 6)), np.arange(30) % 3
+  model = EnergyClassifier(settings={"network.num_features": 8}).fit(x, y)
+  whole, copy = base / "model.npz", base / "damaged.npz"
+  model.save(whole)
+  energies = model.energies(x)
+
+  def predicts() -> bool:
+    return np.array_equal(EnergyClassifier.load(copy).energies(x), energies)
+
+  for _ in tally.tries():
+    copy.rmdir() if copy.is_dir() else copy.unlink(missing_ok=True)
+    shutil.copy(whole, copy)
+    tally.judge(damage(rng, copy, base / "data" / "t10k-labels-idx1-ubyte"), predicts)
 
 
 def damage(rng: random.Random, path: Path, other: Path) -> str:

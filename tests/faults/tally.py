@@ -19,15 +19,20 @@ class Hang(BaseException):
 
 
 class Tally:
-  """The outcomes of one kind of attack, tried until `limit` or the clock's `end`."""
+  """The outcomes of one kind of attack, tried up to `limit` times.
 
-  def __init__(self, attack: str, limit: int, end: float) -> None:
-    self.attack, self.limit, self._end = attack, limit, end
+  It has an even share of the time until the clock's `end` with `kinds` not over yet.
+  """
+
+  def __init__(self, attack: str, limit: int, end: float, kinds: int) -> None:
+    self.attack, self.limit, self._end, self._kinds = attack, limit, end, kinds
     self.outcomes: Counter[str] = Counter()
     self.examples: list[str] = []
 
   def tries(self) -> Iterator[int]:
     """Yields numbers from 0 until enough was tried, or the time is up."""
+    now = time.monotonic()
+    self._end = now + (self._end - now) / self._kinds
     for number in range(self.limit):
       if self.late():
         return
@@ -60,7 +65,8 @@ class Tally:
 
   def row(self) -> str:
     found = self.outcomes
-    left = ", ".join(f"{found[kind]} {kind}" for kind in LEFT if found[kind]) or "none"
+    kinds = ", ".join(f"{found[kind]} {kind}" for kind in LEFT if found[kind])
+    left = kinds or ("none" if self.total() else "not tried")
     counts = (f"{n:,}" for n in (self.total(), found[SAME], found[SENTENCE]))
     cells = (self.attack, *counts, left)
     return f"| {' | '.join(cells)} |"

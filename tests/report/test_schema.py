@@ -24,7 +24,7 @@ from ebmjax.tools.report import main
 from tests.helpers import read_results
 from tests.report.histories import make_config, make_history
 from tests.report.pages import Reader, store
-from tests.report.test_report_tensorboard import points, read_events
+from tests.test_tensorboard import points, read_events
 
 LATER = ("average_incremental_accuracy", "learning_accuracy")  # of schema 2
 

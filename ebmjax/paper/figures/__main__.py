@@ -13,8 +13,9 @@ from ebmjax.paper.figures import FIGURES
 from ebmjax.paper.figures.missing import folders, runs_of
 from ebmjax.paper.figures.pooling import found_in
 from ebmjax.paper.store import Entry
+from ebmjax.paths import expand
 from ebmjax.runtime.console import show_messages
-from ebmjax.runtime.terminal import Parser, path_arg, run_cli
+from ebmjax.runtime.terminal import Parser, run_cli
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,9 +70,9 @@ def _parser() -> argparse.ArgumentParser:
   add("names", nargs="*", metavar="NAME", help="the figures to draw")
   folder = "%(default)s"
   told = "the folder that contains the runs (default: runs, and the stored results)"
-  add("--runs", type=path_arg, metavar="DIR", help=told)
+  add("--runs", type=expand, metavar="DIR", help=told)
   told = f"where NAME.svg, NAME.pdf and NAME.png are written (default: {folder})"
-  add("--out", type=path_arg, default=Path("figures"), metavar="DIR", help=told)
+  add("--out", type=expand, default=Path("figures"), metavar="DIR", help=told)
   told = "accept runs on part of the data; the title then says so"
   add("--allow_partial", action="store_true", help=told)
   return parser

@@ -23,8 +23,8 @@ from ebmjax.paper.figures.pooling import found_in
 from ebmjax.paper.figures.spec import FigureSpec, Runs
 from ebmjax.paper.store import Entry
 from ebmjax.report import plotting
-from ebmjax.runtime import atomic
-from ebmjax.runtime.terminal import explain_out_errors, run_each
+from ebmjax.runtime import atomic, failures
+from ebmjax.runtime.terminal import run_each
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def _mark_partial(figure: "Figure", runs: Runs) -> None:
 
 
 def _write(folder: Path, name: str, content: dict[str, bytes]) -> list[Path]:
-  with explain_out_errors(folder):
+  with failures.explain_write_errors(folder, failures.ANOTHER):
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, data in content.items():
       atomic.write(folder / f"{name}.{suffix}", data)

@@ -13,12 +13,11 @@ from typing import Any
 import jax
 
 from ebmjax.errors import UserError
+from ebmjax.paths import expand
 from ebmjax.report import plotting
-from ebmjax.runtime import atomic, environment
+from ebmjax.runtime import atomic, environment, failures
 from ebmjax.runtime.terminal import (
   Parser,
-  explain_out_errors,
-  path_arg,
   run_cli,
   whole_number,
 )
@@ -99,7 +98,7 @@ def _check(path: Path, pictures: bool) -> None:
   suffixes = (".svg", ".png") if pictures else ()
   if path.suffix in suffixes:
     raise UserError(f"--out={path} is JSON; give it a name that ends in .json.")
-  with explain_out_errors(path):
+  with failures.explain_write_errors(path, failures.ANOTHER):
     for file in chain([path], map(path.with_suffix, suffixes)):
       if file.exists():
         raise UserError(
@@ -111,7 +110,7 @@ def _check(path: Path, pictures: bool) -> None:
 
 def _write(path: Path, figures: Figures) -> None:
   """Writes the figures so far as JSON, and the curves as pictures beside it."""
-  with explain_out_errors(path):
+  with failures.explain_write_errors(path, failures.ANOTHER):
     atomic.write(path, json.dumps(figures, indent=1))
     if figures.get("curves"):
       drawn = figure.draw(figures["curves"])
@@ -178,9 +177,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     "also write the figures to a new JSON file after every case; curves are written\n"
     "next to it as .svg and .png",
     metavar="FILE",
-    type=path_arg,
+    type=expand,
   )
-  add("--show", "print the tables of such a file", metavar="FILE", type=path_arg)
+  add("--show", "print the tables of such a file", metavar="FILE", type=expand)
   return parser.parse_args(arguments)
 
 

@@ -41,8 +41,10 @@ def measure(case: Training, options: Options) -> Row:
 def make(spec: RunSpec) -> Callable[[list[int]], None]:
   """Returns evaluate(tasks), which ends when the counts of all of them are at hand."""
   block = spec.config.eval.batch_size
-  run = evaluation.make_evaluate(spec.learner, spec.driver, block, options=spec.options)
-  states = scan.make_init(spec.learner, spec.driver)(spec.tables.key)
+  run = evaluation.make_evaluate(
+    spec.learner, block, scan.Compiler(spec.driver, options=spec.options)
+  )
+  states = scan.make_init(spec.learner, scan.Compiler(spec.driver))(spec.tables.key)
   num_tasks, num_classes = spec.stream.classes.shape[1:]
   candidates = jnp.ones(num_classes, bool)
 

@@ -10,7 +10,6 @@ from ml_collections import ConfigDict
 from ebmjax.networks import Normalise
 from ebmjax.networks.gates import normalise
 from ebmjax.runtime import scan
-from ebmjax.runtime.sharding import ONE_DEVICE
 from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench import measuring, peer, tables
 from ebmjax.tools.bench.cases import INFERENCE, Inference, make_inference
@@ -114,13 +113,13 @@ def _timed(
   x = spec.test_images.x[: blocks * size].reshape(
     blocks, size, *spec.test_images.x.shape[1:]
   )
-  states = scan.make_init(spec.learner, spec.driver)(spec.tables.key)
+  states = scan.make_init(spec.learner, scan.Compiler(spec.driver))(spec.tables.key)
 
   def one(state: PyTree, x: Array) -> Array:
     ready = prepare(state)
     return lax.map(lambda block: jnp.argmin(energies(ready, block), axis=1), x)
 
-  run = scan.over_seeds(one, spec.driver, ONE_DEVICE)
+  run = scan.Compiler(spec.driver).over_seeds(one)
   predict = jax.jit(run, compiler_options=spec.options)
   images = len(spec.seeds) * blocks * size
   return timed(lambda: predict(states, x).block_until_ready(), images)

@@ -36,9 +36,10 @@ from typing import Any
 from ebmjax.config import loading
 from ebmjax.errors import ConfigError, UserError
 from ebmjax.main import require_device
+from ebmjax.paths import expand
 from ebmjax.report import paper_comparison
 from ebmjax.runtime import atomic, failures, tabular
-from ebmjax.runtime.terminal import Parser, path_arg, run_cli, whole_number
+from ebmjax.runtime.terminal import Parser, run_cli, whole_number
 from ebmjax.tools.sweep import page, running, tables
 from ebmjax.tools.sweep import settings as sweeping
 
@@ -208,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
   text += "class)"
   add("--validation", type=int, metavar="N", help=text)
   text = "folder of the sweep (default: runs/NAME-VARIANTS-sweep)"
-  add("--out", type=path_arg, metavar="DIR", help=text)
+  add("--out", type=expand, metavar="DIR", help=text)
   text = "train the best setting on all images and test it (DIR/best-test)"
   add("--test", action="store_true", help=text)
   text = "seeds of the test (default: as many as of each setting)"

@@ -19,9 +19,8 @@ from ebmjax.config.groups import keys_of
 from ebmjax.config.validation import resolve
 from ebmjax.data.held_out import smallest_class
 from ebmjax.errors import BusyError, DivergenceError, UserError, WorkdirError
-from ebmjax.runtime import distributed
+from ebmjax.runtime import distributed, failures
 from ebmjax.runtime.checkpoints import newest_step
-from ebmjax.runtime.terminal import explain_out_errors
 from ebmjax.runtime.workdir import Workdir
 from ebmjax.tools.sweep.settings import Setting, describe
 from ebmjax.tools.sweep.tables import Row, best_of, line_of
@@ -55,7 +54,7 @@ def check(settings: Sequence[Setting], folder: Path, load: Loader) -> None:
   for setting in settings:
     load(setting.config)
     claim(setting.config, folder / setting.name)
-  with explain_out_errors(folder):
+  with failures.explain_write_errors(folder, failures.ANOTHER):
     folder.mkdir(parents=True, exist_ok=True)
 
 

@@ -3,11 +3,11 @@
 import hashlib
 import itertools
 import json
+import os
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from ebmjax.config import flat_keys, loading, with_settings
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
+from ebmjax.paths import expand
 
 Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
 
@@ -163,10 +164,9 @@ def _grid(text: str) -> list[Assignments]:
 def _listed(text: str) -> list[Assignments]:
   """Returns the one point that is written, or those of the file that is named."""
   lines = [text]
-  path = Path(text).expanduser()
-  if "=" not in text or path.is_file():
+  if "=" not in text or os.path.isfile(text):
     try:
-      lines = path.read_text().splitlines()
+      lines = expand(text).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
       raise ConfigError(
         f"--list {text} is neither a file that can be read nor a setting such as "

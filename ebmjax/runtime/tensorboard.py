@@ -24,7 +24,7 @@ class Board:
     from tensorboardX.proto.event_pb2 import SessionLog
     from tensorboardX.record_writer import RecordWriter
 
-    directory = Path(directory)
+    directory = Path(directory).absolute()  # of "gs:1/x" tensorboardX asks a bucket
     directory.mkdir(parents=True, exist_ok=True)
     self._writer: Any = RecordWriter(str(directory / _file_name(directory)))
     self._flush_at = time.monotonic() + FLUSH_SECONDS

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-from ebmjax.report import Board
+from ebmjax.runtime.tensorboard import Board
 
 
 def read_events(path: Path) -> list[Event]:
@@ -47,6 +47,14 @@ def test_scalars_are_read_back(tmp_path):
     ("accuracy/task_1", 1, 0.25),
     ("train/loss", 2, 0.125),
   ]
+
+
+def test_a_folder_may_be_named_like_a_bucket(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  with Board("gs:1/board", 0) as board:
+    board.scalars(1, {"train/loss": 0.5})
+  (path,) = (tmp_path / "gs:1" / "board").iterdir()
+  assert points(read_events(path)) == [("train/loss", 1, 0.5)]
 
 
 def test_unevaluated_tasks_leave_no_point_and_no_warning(tmp_path, caplog):
