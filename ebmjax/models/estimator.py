@@ -39,9 +39,10 @@ class EnergyClassifier:
 
   Parameters: `method` is a method of `ebmjax.methods` and `network` one of
   `ebmjax.networks`, by name or import path; auto is a layer of random Fourier features
-  for methods in closed form, and the paper's energy network for all others, so that
-  method="finetune" is the paper's EBM. `settings` are further keys of a configuration,
-  such as {"method.strength": 10.0, "network.hidden": 400}.
+  for methods in closed form, the raw inputs for `pec` and `generative`, and the paper's
+  energy network for all others, so that method="finetune" is the paper's EBM.
+  `settings` are further keys of a configuration, such as {"method.strength": 10.0,
+  "network.hidden": 400}.
 
   `boundaries` says where tasks end, for methods that consolidate then: "auto", before a
   call whose classes are all new; "manual", at `end_task()`; "none", never.
