@@ -15,7 +15,7 @@ import ebmjax
 from ebmjax import EnergyClassifier, data, methods, streams
 from ebmjax.config import default, with_settings
 from ebmjax.errors import ConfigError, DataError, UserError
-from ebmjax.models import loading
+from ebmjax.models import loading, parameters
 
 FEW = {"network.num_features": 32}
 CENTRES = np.random.default_rng(5).normal(size=(24, 12))
@@ -134,6 +134,15 @@ def test_digits_that_come_late_are_named_and_the_old_ones_too():
   shown.partial_fit(x[train & late], y[train & late])
   for part in (late, ~late):
     assert shown.score(x[~train & part], y[~train & part]) > 0.85
+
+
+@pytest.mark.parametrize(
+  ("method", "network"),
+  [("slda", "fourier"), ("pec", "raw"), ("generative", "raw"), ("er", "ebm")],
+)
+def test_each_method_has_a_usual_network(method, network):
+  params = EnergyClassifier(method).get_params()
+  assert parameters.configuration(params, 12).network.name == network
 
 
 def test_conventions_of_scikit_learn():

@@ -40,9 +40,10 @@ class EnergyClassifier:
 
   Parameters: `method` is a method of `ebmjax.methods` and `network` a network of
   `ebmjax.networks`, by name or import path. The network "auto" is a layer of random
-  Fourier features for closed-form methods and the paper's energy network for all
-  others, so method="finetune" is the paper's EBM. `settings` are further configuration
-  keys, such as {"method.strength": 10.0, "network.hidden": 400}.
+  Fourier features for closed-form methods, the raw inputs for `pec` and `generative`,
+  and the paper's energy network for all others, so method="finetune" is the paper's
+  EBM. `settings` are further configuration keys, such as {"method.strength": 10.0,
+  "network.hidden": 400}.
 
   `boundaries` says when a task ends, for methods that consolidate at that point:
   "auto", before a call whose classes are all new; "manual", at `end_task()`; "none",

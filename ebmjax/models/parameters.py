@@ -22,7 +22,8 @@ def configuration(params: Mapping[str, Any], num_inputs: int) -> ConfigDict:
   _require_usable(params)
   spec, network = methods.find(params["method"]), params["network"]
   if network == "auto":
-    network = "fourier" if spec.network == "raw" else spec.network or "ebm"
+    closed_form = spec.network == "raw" and "learning_rate" not in spec.keys
+    network = "fourier" if closed_form else spec.network or "ebm"
   free = params["boundaries"] == "none"
   given: dict[str, Any] = {
     "data.name": "own",
