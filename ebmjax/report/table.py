@@ -131,7 +131,7 @@ def warnings(results: Mapping[str, Any]) -> list[str]:
   if results["facts"].get("data_full") is False:
     found.append(
       "This run did not use the full data set, so its accuracy is not comparable with "
-      f"the paper's. Its data: {data(results)}."
+      "the paper's."
     )
   if results["config"]["data"].get("memorise"):
     found.append(

@@ -143,7 +143,8 @@ def test_other_data_than_the_full_set_is_flagged():
   reader = Reader(render(make_history(), facts=facts))
   banners = [a for _, a in reader.elements if a.get("class") == "banner"]
   assert len(banners) == 1
-  assert "not comparable with the paper's. Its data: ONLY 5,000 IMAGES" in reader.text
+  assert "not comparable with the paper's." in reader.text
+  assert "Data: ONLY 5,000 IMAGES" in reader.text
 
 
 @pytest.mark.parametrize(
