@@ -196,11 +196,12 @@ def test_inputs_unlike_all_others_are_rejected():
 
 
 def test_a_saved_model_learns_on_with_the_same_bits(tmp_path):
-  model = small("online_ewc").partial_fit(*draw(range(3)))
+  model = small("online_ewc").partial_fit(*draw(range(3), 70))
+  model.set_params(calibration_rows=10)  # for the next fit: 50 rows are kept
   model.save(tmp_path / "model.npz")
   loaded = EnergyClassifier.load(tmp_path / "model.npz")
   for each in (model, loaded):
-    each.partial_fit(*draw([3, 4], seed=1))  # which ends the task before
+    each.partial_fit(*draw([3, 4], 60, seed=1))  # which ends the task before
   for ours, theirs in zip(
     *(jax.tree.leaves(each._learner.states) for each in (model, loaded)), strict=True
   ):
@@ -209,6 +210,7 @@ def test_a_saved_model_learns_on_with_the_same_bits(tmp_path):
   np.testing.assert_array_equal(
     model.predict(x, reject=0.5), loaded.predict(x, reject=0.5)
   )
+  np.testing.assert_array_equal(model._reservoir.rows(), loaded._reservoir.rows())
 
 
 def test_a_file_is_whole_or_refused(tmp_path, monkeypatch):

@@ -177,6 +177,8 @@ def test_the_mismatch_is_the_unbiased_mean_discrepancy():
   between = np.mean([kernel(a, b) for a in codes for b in draws])
   got = mismatch(jnp.asarray(codes), jnp.asarray(draws))
   np.testing.assert_allclose(got, 2 * within - 2 * between, rtol=1e-5)
+  alone = mismatch(jnp.asarray(codes[:1]), jnp.asarray(draws[:1]))
+  np.testing.assert_allclose(alone, -2 * kernel(codes[0], draws[0]), rtol=1e-5)
 
 
 @pytest.mark.parametrize("network", ["sbc", "ebm"])

@@ -37,7 +37,7 @@ def save(model: "EnergyClassifier", path: Path) -> None:
     "labels": model._labels,
     "task": learner.task,
     "step": learner.step,
-    "seen": reservoir.seen,
+    "reservoir": reservoir.state(),
   }
   arrays: Any = {"classes": learner.classes, **_leaves(learner.states)}
   if reservoir.seen and reservoir.size:
@@ -95,7 +95,9 @@ def _assemble(
   if "kept_x" in arrays:
     learner.kept = [(arrays["kept_x"], arrays["kept_y"])]
   reservoir = Reservoir(model.calibration_rows, seed=model.random_state)
-  reservoir.restore(arrays.get("reservoir", np.empty(0)), int(header["seen"]))
+  # Earlier files hold the number of rows seen alone.
+  sample = header.get("reservoir") or reservoir.state() | {"seen": header["seen"]}
+  reservoir.restore(arrays.get("reservoir", np.empty(0)), sample)
   model._adopt(form, learner, header["labels"], reservoir)
   return model
 

@@ -1,6 +1,8 @@
-"""Saying no: inputs whose energy is higher than training rows usually have."""
+"""Rejection of inputs whose energy is higher than training rows usually have."""
 
+from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -39,10 +41,16 @@ class Reservoir:
       )
     return self._rows[: self.seen].copy()
 
-  def restore(self, rows: np.ndarray, seen: int) -> None:
-    """Takes the place of a reservoir that was saved."""
-    self.seen = seen
-    if seen:
+  def state(self) -> dict[str, Any]:
+    """Returns, for JSON, all but the rows that `restore` needs."""
+    random = self._rng.bit_generator.state
+    return {"size": self.size, "seen": self.seen, "random": random}
+
+  def restore(self, rows: np.ndarray, state: Mapping[str, Any]) -> None:
+    """Continues from a sample [M, ...] and the state of a saved reservoir."""
+    self.size, self.seen = int(state["size"]), int(state["seen"])
+    self._rng.bit_generator.state = state["random"]
+    if self.seen:
       short = self.size - len(rows)
       self._rows = np.pad(rows, [(0, short)] + [(0, 0)] * (rows.ndim - 1))
 

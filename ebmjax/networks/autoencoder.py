@@ -108,10 +108,11 @@ def make_autoencoder(
 
 
 def mismatch(codes: Array, draws: Array) -> Array:
-  """Returns []: how far codes [B, Z] are from draws [B, Z] of N(0, I), B > 1.
+  """Returns []: how far codes [B, Z] are from draws [B, Z] of N(0, I).
 
   The maximum mean discrepancy, its unbiased estimate, summed over kernels
-  k(a, b) = C / (C + |a - b|^2) with C = 2 Z times each of seven scales.
+  k(a, b) = C / (C + |a - b|^2) with C = 2 Z times each of seven scales. A single row
+  has no pairs within codes or draws, so only the distance between the two counts.
   """
   size, latent = codes.shape
   pairs = {
@@ -124,7 +125,7 @@ def mismatch(codes: Array, draws: Array) -> Array:
   for scale in _SCALES:
     c = 2 * latent * scale
     k = {name: c / (c + distances) for name, distances in pairs.items()}
-    within = jnp.sum((k["codes"] + k["draws"]) * others) / (size * (size - 1))
+    within = jnp.sum((k["codes"] + k["draws"]) * others) / max(size * (size - 1), 1)
     total += within - 2 * jnp.mean(k["both"])
   return total
 
