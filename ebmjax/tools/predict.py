@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ebmjax.data import image_folder, npz
+from ebmjax.data import labels as labelling
 from ebmjax.errors import DataError, printable
 from ebmjax.models import EnergyClassifier, Model, load
 from ebmjax.paths import expand
@@ -40,11 +41,8 @@ def read_inputs(path: Path, *, colour: bool) -> Inputs:
     held = ", ".join(npz.names(path)) or "nothing"
     raise DataError(f"{path} must hold x or x_test, but holds {held}: rename an array.")
   x, y = found[f"x{suffix}"], found.get(f"y{suffix}")
-  if y is not None and y.shape != x.shape[:1]:
-    raise DataError(
-      f"{path} holds {len(x)} inputs, but labels of shape {y.shape}: give one label "
-      "for each input, or none."
-    )
+  if y is not None:
+    y = labelling.check(y, len(x), f"{path}[y{suffix}]")
   return Inputs([str(row) for row in range(len(x))], x, y)
 
 
