@@ -172,6 +172,7 @@ ONE_ALONE = np.where(np.arange(40) == 5, 9, LABELS)
     ((DIGITS, LABELS), {"test_share": 1.0}, "must lie between 0 and 1"),
     ((np.where(ROWS > 4, np.inf, ROWS), LABELS), {}, "NaN or infinite"),
     ((np.where(DIGITS > 9, np.nan, DIGITS), LABELS), {}, "NaN or infinite"),
+    ((np.where(ROWS > 4, 1e39, ROWS), LABELS), {}, "NaN or infinite as float32"),
   ],
 )
 def test_bad_arrays_raise_one_sentence(arguments, options, problem, sentence):
