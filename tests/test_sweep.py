@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from jax.errors import JaxRuntimeError
 
 from ebmjax import data
 from ebmjax.config import loading
@@ -184,6 +185,14 @@ FAULTS: dict[str, tuple[list[str], str]] = {
     ["--random=3", "--range", f"config.{STRENGTH}=1"],
     "not of the form config.KEY=LOW:HIGH",
   ),
+  "ranges of no random settings": (
+    ["--range", f"config.{STRENGTH}=1:2", "--grid", f"config.{RATE}=1e-3"],
+    "--random=0 draws from each --range once; give 1 or more",
+  ),
+  "no random settings": (
+    ["--random=0", "--grid", f"config.{RATE}=1e-3"],
+    "--random=0 draws from each --range once; give 1 or more",
+  ),
   "nothing to draw from": (["--random=3"], "draws from each --range once"),
   "no end of the first task": (
     [f"--grid=config.{STRENGTH}=1", "--select=first_task", NO_TASK_ENDS],
@@ -249,6 +258,12 @@ def test_the_best_is_the_first_of_the_highest_that_finished():
   assert [line[0] for line in lines] == ["2", "3", "1", "4"]
   assert lines[0] == ("2", "30.00 (n=1)", "1.0", "best")
   assert lines[3] == ("4", "failed", "", "")
+
+
+def test_an_error_without_a_message_has_a_row():
+  setting = sweeping.make(CHOSEN, [f"config.{STRENGTH}=1"], [], [])[0]
+  made = running._row(setting, JaxRuntimeError(""), "whole_stream")
+  assert (made["status"], made["reason"]) == ("failed", "JaxRuntimeError")
 
 
 def test_no_best_is_named_where_a_setting_failed_for_another_reason():

@@ -62,7 +62,9 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   """Runs all settings, prints the best and, if asked to, tests it."""
   if given.seeds is not None:
     rest = [*rest, f"--config.seeds={given.seeds}"]
-  drawn = sweeping.draw(given.range, given.random) if given.random else []
+  drawn = []
+  if given.range or given.random is not None:
+    drawn = sweeping.draw(given.range, given.random or 0)
   given_axes = (given.grid, given.list, rest, drawn)
   settings = sweeping.make(given.choose_on or given.config, *given_axes)
   _require_first_task(settings, given.select)

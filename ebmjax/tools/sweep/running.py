@@ -18,7 +18,13 @@ from ebmjax.config import flat_keys, with_settings
 from ebmjax.config.groups import keys_of
 from ebmjax.config.validation import resolve
 from ebmjax.data.held_out import smallest_class
-from ebmjax.errors import BusyError, DivergenceError, UserError, WorkdirError
+from ebmjax.errors import (
+  BusyError,
+  DivergenceError,
+  UserError,
+  WorkdirError,
+  first_line,
+)
 from ebmjax.runtime import distributed, failures
 from ebmjax.runtime.checkpoints import newest_step
 from ebmjax.runtime.workdir import Workdir
@@ -184,7 +190,7 @@ def _row(setting: Setting, found: Any, select: Select) -> Row:
     reason = str(found).replace("--workdir", "--out")
     return row | {"status": "failed", "reason": reason}
   if isinstance(found, JaxRuntimeError):
-    return row | {"status": "failed", "reason": str(found).splitlines()[0]}
+    return row | {"status": "failed", "reason": first_line(found)}
   return row | {"status": "finished"} | summary(found, select)
 
 
