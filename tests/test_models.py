@@ -182,7 +182,7 @@ def test_names_of_files_are_written_as_they_are_and_not_obeyed(
 @pytest.mark.parametrize(
   ("arrays", "sentence"),
   [
-    ({"z": np.zeros(3)}, "must hold x or x_test, but holds z"),
+    ({"z": np.zeros(3)}, "must hold x or x_test, but lacks x_test and holds z"),
     (
       {"x": np.zeros((3, 28, 28)), "y": np.zeros(2)},
       "y] holds 2 labels for 3 rows of x: label each",
