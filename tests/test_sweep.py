@@ -269,7 +269,7 @@ def test_an_error_without_a_message_has_a_row():
 def test_no_best_is_named_where_a_setting_failed_for_another_reason():
   """A damaged checkpoint says nothing of how good the setting is; a divergence does."""
   assert sweep._best([row("1", 10), row("2", 99, "diverged")])["workdir"] == "1"
-  with pytest.raises(UserError, match=r"1 of 2 settings failed.*no best is named"):
+  with pytest.raises(UserError, match=r"1 of 2 settings failed.*the best is not known"):
     sweep._best([row("1", 10), row("2", 99, "failed")])
 
 
@@ -395,7 +395,9 @@ def test_a_setting_that_is_being_run_is_passed_over(done: Done, capsys):
   assert "1 of 2: learning_rate=0.0001, strength=1: passed over" in out
   assert "2 of 2: learning_rate=0.01, strength=1: " in out
   told = capsys.readouterr().err
-  assert "1 of 2 settings are being run by another process, so no best is named" in told
+  assert (
+    "1 of 2 settings are being run by another process, so the best is not known" in told
+  )
 
 
 def test_another_sweep_s_folder_is_refused(done: Done, capsys):
