@@ -30,9 +30,9 @@ def run_with(folder: Path, content: object) -> Path:
   return folder
 
 
-def fails(capsys, *words: object) -> str:
+def fails(capsys, *words: object, code: int = 1) -> str:
   """Returns the one sentence in which an export ends."""
-  assert export.main(list(map(str, words))) == 1
+  assert export.main(list(map(str, words))) == code
   told = capsys.readouterr()
   (line,) = told.err.splitlines()
   assert line.startswith("ebmjax: ") and line.endswith(".") and told.out == ""
@@ -50,6 +50,12 @@ def test_a_mistyped_folder_is_not_made(tmp_path, capsys):
 def test_a_name_must_end_in_npz(name, tmp_path, capsys):
   line = fails(capsys, tmp_path, tmp_path / name)
   assert "give it a name that ends in .npz." in line
+
+
+@pytest.mark.parametrize("flags", [["--half"], ["--trunk", "--task=1"]])
+def test_flags_that_would_do_nothing_are_refused(flags, tmp_path, capsys):
+  line = fails(capsys, tmp_path, tmp_path / "x.npz", *flags, code=2)
+  assert flags[-1].partition("=")[0] in line and "--trunk" in line
 
 
 def test_other_faults_are_refused(tmp_path, capsys):

@@ -5,6 +5,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from ebmjax import main
 from ebmjax.errors import BusyError, WorkdirError
 from ebmjax.paper import claims, store
+from ebmjax.runtime import locks
 from ebmjax.runtime.workdir import Workdir
 from tests.helpers import SPLIT, overrides
 
@@ -95,6 +97,28 @@ def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch):
     claims.choose(tmp_path, [0])
   with pytest.raises(WorkdirError, match=f"{told}have the repository"):
     store.collect(tmp_path, [], tmp_path / "measured.json")
+
+
+@pytest.mark.parametrize("name", ["", ".lock"])
+def test_who_wants_it_alone_waits(tmp_path: Path, name, caplog):
+  """For a folder, or for a file in it."""
+  caplog.set_level("INFO")
+  begun, entered = threading.Event(), threading.Event()
+
+  def second() -> None:
+    begun.set()
+    with locks.exclusive(tmp_path / name, ""):
+      entered.set()
+
+  with locks.exclusive(tmp_path / name, ""):
+    thread = threading.Thread(target=second)
+    thread.start()
+    assert begun.wait(10) and not entered.wait(0.2)
+  assert entered.wait(10)
+  thread.join()
+  assert caplog.messages == [
+    f"Waiting for another process that is working in {tmp_path}."
+  ]
 
 
 @pytest.mark.parametrize("inside", ["", "below"])

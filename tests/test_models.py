@@ -144,6 +144,27 @@ def test_labels_are_predicted_on_the_command_line(run, mnist, tmp_path, capsys):
   assert table == [["b.png", str(one[0])], ["deep/a.png", str(one[1])]]
 
 
+@pytest.mark.parametrize("dtype", [float, bool, str])
+def test_labels_of_any_type_are_compared(run, mnist, tmp_path, capsys, dtype):
+  rows = np.flatnonzero(mnist.test_y < 2)[::20]
+  x, y = mnist.test_x[rows], mnist.test_y[rows]
+  np.savez(tmp_path / "x.npz", x=x, y=y.astype(dtype))
+  given = [str(run[0]), str(tmp_path / "x.npz"), f"--out={tmp_path / 'l.csv'}"]
+  assert predict.main(given) == 0
+  right = 100 * np.mean(ebmjax.load(run[0], seed=None).predict(x) == y)
+  assert right > 0
+  assert f"{right:.2f} % of them match the labels" in capsys.readouterr().out
+
+
+def test_hidden_files_are_not_predicted(tmp_path):
+  (tmp_path / ".thumbnails").mkdir()
+  Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / "1.PNG")
+  for hidden in ("._1.png", ".thumbnails/1.png"):
+    (tmp_path / hidden).write_bytes(b"no image")
+  found = predict.read_inputs(tmp_path, colour=False)
+  assert found.names == ["1.PNG"] and found.x.shape == (1, 4, 4)
+
+
 def test_names_of_files_are_written_as_they_are_and_not_obeyed(
   run, mnist, tmp_path, capsys, monkeypatch
 ):
@@ -161,8 +182,11 @@ def test_names_of_files_are_written_as_they_are_and_not_obeyed(
 @pytest.mark.parametrize(
   ("arrays", "sentence"),
   [
-    ({"z": np.zeros(3)}, "must hold x or x_test, but holds z"),
-    ({"x": np.zeros((3, 28, 28)), "y": np.zeros(2)}, "one label for each input"),
+    ({"z": np.zeros(3)}, "must hold x or x_test, but lacks x_test and holds z"),
+    (
+      {"x": np.zeros((3, 28, 28)), "y": np.zeros(2)},
+      "y] holds 2 labels for 3 rows of x: label each",
+    ),
     ({"x": np.zeros((3, 8, 8))}, "trained on inputs of shape"),
     ({"x": np.array([None])}, "Python objects"),
   ],

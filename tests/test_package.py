@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ebmjax
+from ebmjax.tools.bench.peer import VARIABLE
 from tests.helpers import ROOT
 
 backend = pytest.importorskip(
@@ -27,6 +28,17 @@ assert ebmjax.__file__.startswith(sys.argv[1]), ebmjax.__file__
 plots.draw = lambda history, scalars: {}  # they take longer than the run
 run = ["run", "--config=configs/splitmnist.py:slda,smoke", "--workdir=run"]
 sys.exit(main([*run, "--config.data.source=embedded"]) or main(["reproduce"]))
+"""
+
+# Starts the PyTorch process of the package in a given Python, and lets it take a step.
+PEER = """
+import sys
+from ebmjax.tools.bench import peer
+assert (peer._ROOT / "launch" / "torch_peer" / "__main__.py").is_file()
+flags = {"work": "training", "batch": "8"}
+started = peer.Peer(sys.argv[1] or sys.executable, flags, steps=1)
+assert started() > 0
+started.close()
 """
 
 
@@ -54,27 +66,46 @@ def test_the_wheel_holds_the_package_the_configurations_and_the_scripts(wheel):
   assert wheel.name == f"{name}-py3-none-any.whl"
   package = files_of(ROOT / "ebmjax", ROOT)
   configs = {f"ebmjax/{name}" for name in files_of(ROOT / "configs", ROOT)}
+  peer = {f"ebmjax/peer/{name}" for name in files_of(ROOT / "launch/torch_peer", ROOT)}
   shared = f"{name}.data/data/share/ebmjax/launch"
   scripts = {f"{shared}/{script}" for script in ("slurm.sbatch", "gke_jobset.yaml")}
   assert {"ebmjax/paper/measured.json", "ebmjax/py.typed"} < package
   with zipfile.ZipFile(wheel) as archive:
     found = {n for n in archive.namelist() if not n.startswith(f"{name}.dist-info/")}
-    assert found == package | configs | scripts
+    assert found == package | configs | scripts | peer
     entry = archive.read(f"{name}.dist-info/entry_points.txt").decode()
   assert "ebmjax = ebmjax.__main__:cli" in entry
 
 
-def test_an_unpacked_wheel_runs_an_experiment_outside_of_the_checkout(wheel, tmp_path):
-  library = tmp_path / "library"
+@pytest.fixture(scope="module")
+def library(wheel, tmp_path_factory) -> Path:
+  """Returns a folder with the unpacked wheel."""
+  folder: Path = tmp_path_factory.mktemp("library")
   with zipfile.ZipFile(wheel) as archive:
-    archive.extractall(library)
-  done = subprocess.run(
-    [sys.executable, "-c", WORK, str(library)],
-    cwd=tmp_path,
+    archive.extractall(folder)
+  return folder
+
+
+def run_in(folder: Path, library: Path, *words: str) -> subprocess.CompletedProcess:
+  return subprocess.run(
+    [sys.executable, *words],
+    cwd=folder,
     env=os.environ | {"PYTHONPATH": str(library)},
     capture_output=True,
     text=True,
   )
+
+
+def test_an_unpacked_wheel_starts_the_peer_of_the_benchmark(library, tmp_path):
+  """With a Python that has torch, the peer takes a step; without, it misses torch."""
+  done = run_in(tmp_path, library, "-c", PEER, os.environ.get(VARIABLE, ""))
+  assert done.returncode == 0 or "No module named 'torch'" in done.stderr, done.stderr
+
+
+def test_an_unpacked_wheel_runs_an_experiment_outside_of_the_checkout(
+  library, tmp_path
+):
+  done = run_in(tmp_path, library, "-c", WORK, str(library))
   assert done.returncode == 0, done.stderr
   assert (tmp_path / "run" / "report.html").is_file()
   assert "label_conditioning" in done.stdout

@@ -189,6 +189,16 @@ def test_estimates_rest_on_runs_then_on_speeds_then_on_guesses():
   assert estimates.estimate(chosen, run) == (pytest.approx(300.0), "runs")
 
 
+def test_a_run_of_a_package_that_is_not_installed_gives_no_speed():
+  known = entry("configs/splitmnist.py:sbc", {0: 1.0})
+  method = {"method.name": "nowhere.to_be_found:METHOD"}
+  foreign = known._replace(config=known.config | method, steps_per_second=1e4)
+  chosen = "configs/splitmnist.py:ewc,sbc"
+  assert estimates.estimate(chosen, None, [foreign]).basis == "guess"
+  both = estimates.estimate(chosen, None, [foreign, known])
+  assert both == estimates.estimate(chosen, None, [known])
+
+
 def test_what_learns_classes_alone_is_estimated_from_its_own_kind_alone():
   means = entry("configs/cifar10.py:ncm,source", {0: 1.0}, steps_per_second=1e4)
   other = entry("configs/splitmnist.py:generative,source", {0: 1.0})

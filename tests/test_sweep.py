@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from jax.errors import JaxRuntimeError
 
 from ebmjax import data
 from ebmjax.config import loading
@@ -184,6 +185,14 @@ FAULTS: dict[str, tuple[list[str], str]] = {
     ["--random=3", "--range", f"config.{STRENGTH}=1"],
     "not of the form config.KEY=LOW:HIGH",
   ),
+  "ranges of no random settings": (
+    ["--range", f"config.{STRENGTH}=1:2", "--grid", f"config.{RATE}=1e-3"],
+    "--random=0 draws from each --range once; give 1 or more",
+  ),
+  "no random settings": (
+    ["--random=0", "--grid", f"config.{RATE}=1e-3"],
+    "--random=0 draws from each --range once; give 1 or more",
+  ),
   "nothing to draw from": (["--random=3"], "draws from each --range once"),
   "no end of the first task": (
     [f"--grid=config.{STRENGTH}=1", "--select=first_task", NO_TASK_ENDS],
@@ -251,10 +260,16 @@ def test_the_best_is_the_first_of_the_highest_that_finished():
   assert lines[3] == ("4", "failed", "", "")
 
 
+def test_an_error_without_a_message_has_a_row():
+  setting = sweeping.make(CHOSEN, [f"config.{STRENGTH}=1"], [], [])[0]
+  made = running._row(setting, JaxRuntimeError(""), "whole_stream")
+  assert (made["status"], made["reason"]) == ("failed", "JaxRuntimeError")
+
+
 def test_no_best_is_named_where_a_setting_failed_for_another_reason():
   """A damaged checkpoint says nothing of how good the setting is; a divergence does."""
   assert sweep._best([row("1", 10), row("2", 99, "diverged")])["workdir"] == "1"
-  with pytest.raises(UserError, match=r"1 of 2 settings failed.*no best is named"):
+  with pytest.raises(UserError, match=r"1 of 2 settings failed.*the best is not known"):
     sweep._best([row("1", 10), row("2", 99, "failed")])
 
 
@@ -380,7 +395,9 @@ def test_a_setting_that_is_being_run_is_passed_over(done: Done, capsys):
   assert "1 of 2: learning_rate=0.0001, strength=1: passed over" in out
   assert "2 of 2: learning_rate=0.01, strength=1: " in out
   told = capsys.readouterr().err
-  assert "1 of 2 settings are being run by another process, so no best is named" in told
+  assert (
+    "1 of 2 settings are being run by another process, so the best is not known" in told
+  )
 
 
 def test_another_sweep_s_folder_is_refused(done: Done, capsys):

@@ -18,20 +18,14 @@ Settings = dict[str, Any]  # by dotted key
 Change = Mapping[str, Any] | Callable[[Settings], Mapping[str, Any]]
 
 
-class UnknownVariantError(ConfigError):
-  """A name that is none of an experiment's variants."""
-
-  def __init__(self, name: str, variants: Iterable[str]) -> None:
-    super().__init__(f"unknown variant {name!r}; {choices_sentence(name, variants)}")
-
-
 class Experiment:
   """A benchmark's settings and variants, from which configurations are made.
 
-  `settings` is nested or dotted, and may say what holds for choices that a variant or
-  the command line makes; `benchmark` is the name under which methods publish theirs.
-  Variants of the file's own come after the shared ones, and before a method's; one with
-  a shared name adds to it.
+  `settings` is nested or dotted, and may include keys of components that only a variant
+  or the command line chooses. Methods list their published settings by `benchmark`.
+  `variants` has the names that may follow the file's, in the order in which they are
+  applied: shared ones, the file's own, then methods. An own variant with the name of a
+  shared one adds to it.
   """
 
   def __init__(
@@ -51,17 +45,13 @@ class Experiment:
     known: dict[str, Change] = {name: _SHARED[name] for name in shared}
     known |= {name: partial(self._method, name) for name in chosen}
     known |= last
+    every = dict.fromkeys((*shared, *own, *chosen, *last))
+    self.variants = tuple(sorted(every, key=lambda name: _LATE.get(name, 0)))
     self._changes = {
       name: [changes[name] for changes in (known, own) if name in changes]
-      for name in (*shared, *own, *chosen, *last)
+      for name in self.variants
     }
     self._exclusive = (*exclusive, *_EXCLUSIVE, chosen)
-
-  @property
-  def variants(self) -> tuple[str, ...]:
-    """Returns the names that may follow the file's, in the order of application."""
-    last = [name for name in ("source", "hsu", "smoke") if name in self._changes]
-    return (*(name for name in self._changes if name not in last), *last)
 
   def config(
     self,
@@ -86,7 +76,8 @@ class Experiment:
   def _check(self, asked: list[str]) -> None:
     for name in asked:
       if name not in self.variants:
-        raise UnknownVariantError(name, self.variants)
+        known = choices_sentence(name, self.variants)
+        raise ConfigError(f"unknown variant {name!r}; {known}")
     for group in self._exclusive:
       several = [name for name in group if name in asked]
       if len(several) > 1:
@@ -184,6 +175,8 @@ _SHARED: dict[str, Change] = {
   "patches_sqda": {"network.name": "patches", "method.name": "sqda"},
   "smoke": _smoke,
 }
+# Variants that come after all others, in this order.
+_LATE = {"source": 1, "hsu": 2, "smoke": 3}
 # Of each of these, one at the most makes sense.
 _EXCLUSIVE = (
   ("boundary_free", "joint"),

@@ -1,8 +1,8 @@
 """Loads the data set a configuration asks for, whole and verified, or raises."""
 
-import inspect
 import sys
 import textwrap
+from inspect import signature
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -12,7 +12,7 @@ from ebmjax.data.assembly import from_arrays
 from ebmjax.data.moments import statistics
 from ebmjax.data.registry import DATASETS, find
 from ebmjax.data.spec import DatasetSpec
-from ebmjax.errors import ConfigError, DataError
+from ebmjax.errors import DataError
 from ebmjax.paths import expand
 from ebmjax.types import Dataset
 
@@ -49,8 +49,6 @@ def load(config: Any) -> Dataset:
     raise DataError(
       f"config.data.dir cannot be read ({error}): make it a folder that can be read."
     ) from None
-  if not dataset.class_names:
-    dataset = dataset._replace(class_names=spec.class_names)
   loaded = dataset
   validation = int(getattr(config, "validation", 0))
   if validation:
@@ -98,9 +96,10 @@ def _load_from(spec: DatasetSpec, config: Any) -> Dataset:
 def _make(spec: DatasetSpec, config: Any) -> Dataset:
   """Returns what a spec's own `load` makes or reads, checked against the spec."""
   assert spec.load is not None
-  made = spec.load(**_arguments(spec, config))
+  known = [name for name in signature(spec.load).parameters if hasattr(config, name)]
+  made = spec.load(**{name: getattr(config, name) for name in known})
   if isinstance(made, Dataset):
-    return made
+    return made._replace(class_names=made.class_names or spec.class_names)
   dataset = from_arrays(*made, name=spec.name, class_names=spec.class_names)
   for stated, found, what in (
     (spec.image_shape, dataset.shape, "image_shape"),
@@ -112,18 +111,6 @@ def _make(spec: DatasetSpec, config: Any) -> Dataset:
         "the DatasetSpec or its load."
       )
   return dataset
-
-
-def _arguments(spec: DatasetSpec, config: Any) -> dict[str, Any]:
-  """Returns the keyword-only parameters of a spec's `load`: keys of config.data."""
-  assert spec.load is not None
-  found = {}
-  for name, parameter in inspect.signature(spec.load).parameters.items():
-    value = getattr(config, name, parameter.default)
-    if value is inspect.Parameter.empty:
-      raise ConfigError(f"config.data.{name} is missing: {spec.name} needs it, set it.")
-    found[name] = value
-  return found
 
 
 def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:

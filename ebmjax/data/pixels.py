@@ -38,8 +38,10 @@ def check_shape(x: np.ndarray, name: str) -> np.ndarray:
 
 def to_rows(x: np.ndarray, name: str) -> np.ndarray:
   """Returns rows [N, F] float32."""
-  _extent([x], name)
-  return x if x.dtype == np.float32 else x.astype(np.float32)
+  with np.errstate(over="ignore"):  # too large for float32: infinite, and refused below
+    rows = x if x.dtype == np.float32 else x.astype(np.float32)
+  _extent([rows], name)
+  return rows
 
 
 def to_images(
@@ -88,7 +90,8 @@ def _extent(parts: Sequence[np.ndarray], name: str) -> Range:
   low, high = float(np.min(found)), float(np.max(found))
   if not np.isfinite(low) or not np.isfinite(high):
     raise DataError(
-      f"{name} holds values that are NaN or infinite: replace them by numbers."
+      f"{name} holds values that are NaN or infinite as float32: replace them by "
+      "finite numbers."
     )
   return low, high
 

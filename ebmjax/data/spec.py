@@ -67,6 +67,17 @@ class DatasetSpec(NamedTuple):
     """Returns the keys of config.data that its `load` has."""
     return {} if self.load is None else keys_of(self.load)
 
+  def dataset(self, train: Split, test: Split, source: str, *, full: bool) -> Dataset:
+    """Returns two checked splits as this set."""
+    return Dataset(
+      self.name,
+      source,
+      full,
+      *(train.x, train.y, test.x, test.y),
+      num_classes=self.num_classes,
+      class_names=self.class_names,
+    )
+
   @property
   def downloaded(self) -> Layout:
     """Returns the form that the downloads have, or else the first one."""

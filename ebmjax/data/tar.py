@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ebmjax.data.official import GZIP_MAGIC, REMEDY
 from ebmjax.errors import DataError, first_line
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _LARGEST_FILE = 1 << 28  # bytes; the official ones have 155 million
 _LARGEST = 1 << 30
-_REMEDY = "delete it and download it again"
 
 
 class _Bounded:
@@ -56,12 +55,12 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
           contents[name] = file.read()
   except Exception as error:  # tarfile, gzip and zlib raise many kinds
     raise DataError(
-      f"{path} is a damaged archive ({first_line(error)}): {_REMEDY}."
+      f"{path} is a damaged archive ({first_line(error)}): {REMEDY}."
     ) from None
   missing = sorted(wanted - set(contents))
   if missing:
     raise DataError(
-      f"{path} must be the official archive, but lacks {', '.join(missing)}: {_REMEDY}."
+      f"{path} must be the official archive, but lacks {', '.join(missing)}: {REMEDY}."
     )
   return contents
 
@@ -69,5 +68,5 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
 def _unpacked(path: Path) -> Any:
   """Returns a file of the plain content of an archive, which may be gzip."""
   with path.open("rb") as file:
-    packed = file.read(2) == _GZIP_MAGIC
+    packed = file.read(2) == GZIP_MAGIC
   return gzip.open(path) if packed else path.open("rb")

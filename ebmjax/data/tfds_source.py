@@ -65,8 +65,7 @@ def read(spec: DatasetSpec, prepared: Prepared) -> Dataset:
   test = _read_split(spec, prepared, "test", spec.test)
   folder = prepared.folder
   source = f"{spec.name}, full, TFDS {folder.parent.name} {folder.name}"
-  arrays = (train.x, train.y, test.x, test.y)
-  return Dataset(spec.name, source, True, *arrays, num_classes=spec.num_classes)
+  return spec.dataset(train, test, source, full=True)
 
 
 def _read_split(spec: DatasetSpec, prepared: Prepared, name: str, pins: Pins) -> Split:

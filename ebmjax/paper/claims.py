@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,11 +40,10 @@ class Choice(NamedTuple):
 @contextmanager
 def planning(runs: Path) -> Iterator[None]:
   """Lets one process at a time look at the claims and make one."""
-  with failures.explain_write_errors(runs, "or give another with --runs"):
-    runs.mkdir(parents=True, exist_ok=True)
-    file = locks.open_lock(runs / ".lock")
-  with file:
-    locks.try_lock(file, runs, _NO_LOCKS, wait=True)
+  with ExitStack() as held:
+    with failures.explain_write_errors(runs, "or give another with --runs"):
+      runs.mkdir(parents=True, exist_ok=True)
+      held.enter_context(locks.exclusive(runs / ".lock", _NO_LOCKS))
     yield
 
 

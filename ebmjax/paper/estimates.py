@@ -13,6 +13,7 @@ from ml_collections import ConfigDict
 
 from ebmjax import data, methods
 from ebmjax.config import lookup
+from ebmjax.config.groups import is_installed
 from ebmjax.config.identity import differences
 from ebmjax.paper import commands
 from ebmjax.paper.ledger import Measurement
@@ -102,6 +103,7 @@ def _from_nearest(
       entry
       for entry in timed
       if all(entry.config.get(key) == lookup(config, key) for key in keys)
+      and is_installed(entry.config)  # or the cost of its method is not known
     ]
     nearest = min(alike, key=lambda entry: _distance(entry, config), default=None)
     if nearest is not None and nearest.steps_per_second:

@@ -6,9 +6,7 @@ Tables and figures read the same entries.
 import datetime
 import json
 import logging
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,7 +167,7 @@ def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[En
       _log.warning("Refused, %s: %s (%s).", fault, entry.command, entry.data_source)
     else:
       accepted.append(entry)
-  with _locked(path.parent):
+  with locks.exclusive(path.parent, "have the repository on another one"):
     kept: dict[tuple[str, str | None, tuple[int, ...]], Entry] = {}
     for entry in [*read(path), *accepted]:
       key = (identity(entry.run), entry.weights, tuple(entry.seeds))
@@ -222,14 +220,3 @@ def _last_start(folder: Path) -> str:
     return ""
   at = datetime.datetime.fromtimestamp(max(starts), datetime.UTC)
   return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-  """Lets one process at a time read and rewrite a file of `folder`."""
-  handle = os.open(folder, os.O_RDONLY)
-  try:
-    locks.try_lock(handle, folder, "have the repository on another one", wait=True)
-    yield
-  finally:
-    os.close(handle)

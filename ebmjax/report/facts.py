@@ -5,6 +5,7 @@ from typing import Any
 
 from ebmjax import config as configuration
 from ebmjax.config import flat_keys
+from ebmjax.config.groups import CHOICES, is_installed, keys_of, versions
 from ebmjax.report import labels
 from ebmjax.report.labels import DASH
 from ebmjax.report.markup import Markup, element, folded, section, table
@@ -50,8 +51,8 @@ def _command(command: str | None) -> list[Markup]:
 def _config(config: Mapping[str, Any]) -> list[Markup]:
   """Returns the keys that identify the run and the changed ones; folds the others."""
   given, usual = (
-    {key: labels.shown(value) for key, value in flat_keys(keys).items()}
-    for keys in (config, configuration.default().to_dict())
+    {key: labels.shown(value) for key, value in values.items()}
+    for values in (flat_keys(config), _defaults(flat_keys(config)))
   )
   changed = [key for key in given if usual.get(key) != given[key]]
   first = [key for key in FIRST if key in given]
@@ -68,6 +69,19 @@ def _config(config: Mapping[str, Any]) -> list[Markup]:
     others = listing("Keys left at their default", rest)
     content.append(folded(f"The other {len(rest)} keys", others))
   return content
+
+
+def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the defaults of the components that flat `config` chooses.
+
+  A choice has its usual default, and a result version that of today.
+  """
+  usual = flat_keys(configuration.default())
+  if not is_installed(config):
+    return usual
+  own = {name: key.default for name, key in keys_of(config).items()}
+  today = {f"version.{group}": now for group, now in versions(own).items()}
+  return own | today | {name: usual[name] for name in CHOICES}
 
 
 def _machine(facts: Mapping[str, Any]) -> list[Markup]:

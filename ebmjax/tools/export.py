@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from ebmjax import networks
-from ebmjax.errors import ConfigError, WorkdirError
+from ebmjax.errors import ConfigError, UsageError, WorkdirError
 from ebmjax.models.loading import FinishedRun, load, outputs, read_run, restore
 from ebmjax.models.program import write_program
 from ebmjax.networks.cifar100 import trunk_file
@@ -64,6 +64,10 @@ def main(arguments: list[str]) -> int:
 
   def work() -> int:
     given = _parser().parse_args(arguments)
+    if given.half and not given.trunk:
+      raise UsageError("--half is only for --trunk; give both, or leave --half out.")
+    if given.trunk and given.task is not None:
+      raise UsageError("--task does nothing with --trunk; leave one of them out.")
     if given.out.suffix != ".npz":
       raise ConfigError(
         f"{given.out} is to hold arrays; give it a name that ends in .npz."

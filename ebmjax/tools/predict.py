@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ebmjax.data import image_folder, npz
+from ebmjax.data import labels as labelling
 from ebmjax.errors import DataError, printable
 from ebmjax.models import EnergyClassifier, Model, load
 from ebmjax.paths import expand
@@ -16,7 +17,7 @@ from ebmjax.runtime import atomic, failures
 from ebmjax.runtime.tabular import csv_text
 from ebmjax.runtime.terminal import Parser, run_cli
 
-_KEYS = ("x", "y", "x_test", "y_test")
+_REMEDY = "write it again with np.savez"
 
 
 class Inputs(NamedTuple):
@@ -34,17 +35,11 @@ def read_inputs(path: Path, *, colour: bool) -> Inputs:
     return Inputs(names, images, None)
   if not path.is_file():  # reading a pipe would never end
     raise DataError(f"{path} does not exist: give an npz file or a folder of images.")
-  found = npz.read(path, _KEYS, "write it again with np.savez")
-  suffix = "" if "x" in found else "_test"
-  if f"x{suffix}" not in found:
-    held = ", ".join(npz.names(path)) or "nothing"
-    raise DataError(f"{path} must hold x or x_test, but holds {held}: rename an array.")
-  x, y = found[f"x{suffix}"], found.get(f"y{suffix}")
-  if y is not None and y.shape != x.shape[:1]:
-    raise DataError(
-      f"{path} holds {len(x)} inputs, but labels of shape {y.shape}: give one label "
-      "for each input, or none."
-    )
+  held = npz.names(path, _REMEDY)
+  x_name, y_name = ("x", "y") if "x" in held else ("x_test", "y_test")
+  wanted = [x_name, y_name] if y_name in held else [x_name]
+  x, *ys = npz.read(path, wanted, _REMEDY, "x or x_test").values()
+  y = labelling.check(ys[0], len(x), f"{path}[{y_name}]") if ys else None
   return Inputs([str(row) for row in range(len(x))], x, y)
 
 

@@ -172,6 +172,7 @@ ONE_ALONE = np.where(np.arange(40) == 5, 9, LABELS)
     ((DIGITS, LABELS), {"test_share": 1.0}, "must lie between 0 and 1"),
     ((np.where(ROWS > 4, np.inf, ROWS), LABELS), {}, "NaN or infinite"),
     ((np.where(DIGITS > 9, np.nan, DIGITS), LABELS), {}, "NaN or infinite"),
+    ((np.where(ROWS > 4, 1e39, ROWS), LABELS), {}, "NaN or infinite as float32"),
   ],
 )
 def test_bad_arrays_raise_one_sentence(arguments, options, problem, sentence):
@@ -206,7 +207,7 @@ def test_statistics_of_rows(monkeypatch):
   np.testing.assert_allclose(mean, [dataset.train_x.astype(np.float64).mean()])
 
 
-def load_shapes(*, dots: int, bright: int = 255):
+def load_shapes(*, dots: int = 2, bright: int = 255):
   y = np.arange(70) % 7
   x = np.zeros((70, 12, 20), np.uint8)
   x[:, :dots] = bright
@@ -223,7 +224,10 @@ def outside(monkeypatch, config):
   wrong = SHAPES._replace(num_classes=8)
   files = SHAPES._replace(load=None, layouts=(idx.LAYOUT,), sources=("files",))
   nothing = SHAPES._replace(load=None)
+  whole = data.from_arrays(*load_shapes())._replace(class_names=())
+  named = SHAPES._replace(load=lambda: whole, class_names=tuple("abcdefg"))
   vars(module).update(SHAPES=SHAPES, WRONG=wrong, FILES=files, NOTHING=nothing, other=1)
+  vars(module).update(NAMED=named)
   monkeypatch.setitem(sys.modules, "outside_package", module)
 
   def load(name: str, **changes):
@@ -238,6 +242,7 @@ def test_a_set_of_another_package(outside):
   assert dataset.train_x.sum() == 35 * 2 * 20 * 9
   assert (dataset.shape, dataset.num_classes) == ((12, 20), 7)
   assert data.find("outside_package:SHAPES") is SHAPES
+  assert outside("NAMED").class_names == tuple("abcdefg")
 
 
 def test_faults_of_other_packages(outside, sentence):
@@ -255,9 +260,6 @@ def test_faults_of_other_packages(outside, sentence):
   with pytest.raises(DataError) as caught:
     outside("SHAPES", dots=2, images=14, require_full=True)
   assert "the first 14 training images: set config.data.require" in sentence(caught)
-  with pytest.raises(ConfigError) as caught:
-    outside("SHAPES")
-  assert "config.data.dots is missing" in sentence(caught)
   with pytest.raises(ConfigError, match="cannot be imported"):
     data.find("no_such_package:SPEC")
 

@@ -147,7 +147,7 @@ def test_invalid_content(tiny, config, tmp_path: Path, changes, problem, sentenc
 @pytest.mark.parametrize(
   ("changes", "problem"),
   [
-    ({"x_test": None}, "lacks x_test"),
+    ({"x_test": None}, "lacks x_test and holds x_train, y_train, "),
     ({"x_train": np.zeros((70, 28, 28))}, "[x_train] must hold images of type uint8"),
     ({"y_train": np.zeros(70)}, "[y_train] must hold one integer per image"),
     ({"y_train": np.full(70, -1)}, "holds labels from -1 to -1"),

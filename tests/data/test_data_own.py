@@ -271,7 +271,7 @@ def test_an_npz_that_is_too_long_inside(own, tmp_path: Path, sentence):
   """More bytes than the array's header says."""
   buffer = io.BytesIO()
   np.save(buffer, IMAGES)
-  with zipfile.ZipFile(tmp_path / "long.npz", "w") as archive:
+  with zipfile.ZipFile(save(tmp_path, "long.npz", y=LABELS), "a") as archive:
     archive.writestr("x.npy", buffer.getvalue() + b"more")
   with pytest.raises(DataError) as caught:
     own(tmp_path)

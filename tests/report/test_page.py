@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from ebmjax import config as configuration
+from ebmjax.config import loading
+from ebmjax.config.validation import resolve
 from ebmjax.paper.commands import with_figure
 from ebmjax.report import page, plots, plotting, read, summarise
 from ebmjax.report.labels import DASH
 from ebmjax.tools.report import main
+from tests.helpers import SPLIT
 from tests.report.histories import make_config, make_history
 from tests.report.pages import FACTS, Reader, losses, luminance, store
 
@@ -111,6 +114,18 @@ def test_nested_facts_get_a_row_an_entry():
     assert rows.count(row) == 1, row
   text = Reader(made).text
   assert not any(part in text for part in ("{", "batch devices", "odd, none"))
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_defaults_are_those_of_the_chosen_components():
+  config = loading.load(f"{SPLIT}:ewc,sbc", {"data.name": "own"})
+  config.method.strength = 5.0
+  text = Reader(render(make_history(), resolve(config).to_dict())).text
+  changed = "method.name ewc finetune", "method.strength 5.0 1.0", "data.name own mnist"
+  for row in changed:
+    assert f" {row} " in text, row
+  for key in ("method.fisher_samples", "data.test_share", "version.method"):
+    assert re.search(rf" {key} \S+ the same ", text), key
 
 
 @pytest.mark.usefixtures("no_plots")

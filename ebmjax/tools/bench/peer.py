@@ -15,7 +15,10 @@ from ebmjax.errors import UserError
 from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench.measuring import CHANNELS_LAST, COMPILED, EAGER
 
-_ROOT = Path(__file__).parents[3]
+# The folder of launch/: the repository, or a folder of the installed package that holds
+# nothing else, because PyTorch's Python finds every module in it.
+_INSTALLED = Path(__file__).parents[2] / "peer"
+_ROOT = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3]
 # How a PyTorch user may write it: the released code's way, and the lean one. For a
 # classifier, which takes no label, the two are the same.
 FORMS = {"ebm": ("pass_per_label", "shared"), "sbc": ("shared",)}

@@ -1,5 +1,6 @@
-"""Sweeps: the best of many settings, chosen by validation images and not by test ones.
+"""Sweeps: choose the best of many settings by validation images, not by test images.
 
-`settings` makes the configurations, `running` runs each in a folder of its own and
-`tables` and `page` write what came out; `ebmjax sweep` is the command.
+`settings` makes the configurations, `running` runs each in a folder of its own,
+`selection` scores them, and `tables` and `page` write the results; `ebmjax sweep` is
+the command.
 """

@@ -1,6 +1,6 @@
 """Runs an experiment with many settings and names the best one by validation accuracy.
 
-The accuracy is that of training images that are held out: a setting chosen by its test
+Accuracy is measured on training images that are held out: a setting chosen by its test
 accuracy would look better than it is. Every setting is a run in a folder of its own
 under DIR. You can give the same command again, or with more values: finished settings
 are read and interrupted ones resume. DIR/sweep.csv and DIR/sweep.json hold the table of
@@ -30,6 +30,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from ebmjax.runtime import atomic, failures, tabular
 from ebmjax.runtime.terminal import Parser, run_cli, whole_number
 from ebmjax.tools.sweep import page, running, tables
 from ebmjax.tools.sweep import settings as sweeping
+from ebmjax.tools.sweep.selection import FIRST_TASK, SELECTIONS, WHOLE_STREAM, summary
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,15 +64,9 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   """Runs all settings, prints the best and, if asked to, tests it."""
   if given.seeds is not None:
     rest = [*rest, f"--config.seeds={given.seeds}"]
-  drawn = sweeping.draw(given.range, given.random) if given.random else []
-  given_axes = (given.grid, given.list, rest, drawn)
-  settings = sweeping.make(given.choose_on or given.config, *given_axes)
-  _require_first_task(settings, given.select)
-  for_test = sweeping.make(given.config, *given_axes) if given.choose_on else settings
-  if given.test_seeds is not None:  # a wrong number is found before hours of work
-    sweeping.with_key(for_test[:1], "seeds", given.test_seeds)
+  settings, for_test = _make(given, rest)
   require_device()
-  load = running.Loader()
+  load = running.make_load()
   settings, count = _held_out(settings, given.validation, load)
   chosen = given.choose_on or given.config
   folder = given.out or Path(f"{loading.default_workdir(chosen)}-sweep")
@@ -78,16 +74,7 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   found: dict[str, Any] = {"config": given.config, "changes": rest}
   found |= {"validation_images_of_each_class": count}
   found |= {"selected_by": given.select, "chosen_on": chosen}
-
-  def write(rows: list[tables.Row], test: dict[str, Any] | None = None) -> None:
-    best = tables.best_of(rows)
-    content = found | {"settings": rows, "best": best and best["workdir"], "test": test}
-    with failures.explain_write_errors(folder):
-      atomic.write(folder / "sweep.csv", tables.csv_text(rows))
-      atomic.write(folder / "sweep.json", json.dumps(content, indent=2) + "\n")
-      if best:
-        atomic.write(folder / "sweep.html", page.render(rows, found, test))
-
+  write = partial(_write, folder, found)
   rows = running.run_all(
     settings, folder, load, write, given.select, given.together or 0
   )
@@ -98,20 +85,57 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
   seeds = given.test_seeds or setting.config.seeds
   if given.test:
     results = running.run_on_test(setting, folder, seeds)
-    test = running.summary(results) | {"workdir": running.BEST}
+    test = summary(results) | {"workdir": running.BEST}
     write(rows, test)
     print(f"On the test images: {tables.score(test)} %{_paper(results)}")
-  print("Its run on the test images, by hand:")
   words = ["python", "-m", "ebmjax.main", f"--config={given.config}", *rest]
   words += [*setting.flags, f"--config.seeds={seeds}", "--config.data.validation=0"]
-  print(f"  {shlex.join([*words, f'--workdir={folder / running.BEST}'])}")
+  _print_end(shlex.join([*words, f"--workdir={folder / running.BEST}"]), folder)
+
+
+def _make(
+  given: argparse.Namespace, rest: list[str]
+) -> tuple[list[sweeping.Setting], list[sweeping.Setting]]:
+  """Returns the settings to choose among, and the same for the test."""
+  drawn = []
+  if given.range or given.random is not None:
+    drawn = sweeping.draw(given.range, given.random or 0)
+  axes = (given.grid, given.list, rest, drawn)
+  settings = sweeping.make(given.choose_on or given.config, *axes)
+  _require_first_task(settings, given.select)
+  for_test = sweeping.make(given.config, *axes) if given.choose_on else settings
+  if given.test_seeds is not None:  # a wrong number is found before hours of work
+    sweeping.with_key(for_test[:1], "seeds", given.test_seeds)
+  return settings, for_test
+
+
+def _write(
+  folder: Path,
+  found: dict[str, Any],
+  rows: list[tables.Row],
+  test: dict[str, Any] | None = None,
+) -> None:
+  """Writes the tables and the page of the rows so far."""
+  best = tables.best_of(rows)
+  content = found | {"settings": rows, "best": best and best["workdir"], "test": test}
+  with failures.explain_write_errors(folder):
+    atomic.write(folder / "sweep.csv", tables.csv_text(rows))
+    atomic.write(folder / "sweep.json", json.dumps(content, indent=2) + "\n")
+    if best:
+      atomic.write(folder / "sweep.html", page.render(rows, found, test))
+
+
+def _print_end(command: str, folder: Path) -> None:
+  """Prints the command that tests the best setting, and the files of the sweep."""
+  print("To test the best setting by hand:")
+  print(f"  {command}")
   print(f"Tables: {folder / 'sweep.csv'}, {folder / 'sweep.json'}")
   print(f"Page: {folder / 'sweep.html'}")
 
 
 def _require_first_task(settings: list[sweeping.Setting], select: str) -> None:
-  """Refuses to select by the first task where its end is not evaluated."""
-  configs = [setting.config for setting in settings if select == "first_task"]
+  """Refuses to select by the first task if it is not evaluated at its end."""
+  configs = [setting.config for setting in settings if select == FIRST_TASK]
   if any(c.stream.setting == "joint" or not c.eval.at_task_ends for c in configs):
     raise ConfigError(
       "--select=first_task needs the accuracy at the end of the first task; set "
@@ -121,7 +145,7 @@ def _require_first_task(settings: list[sweeping.Setting], select: str) -> None:
 
 
 def _held_out(
-  settings: list[sweeping.Setting], asked: int | None, load: running.Loader
+  settings: list[sweeping.Setting], asked: int | None, load: running.Load
 ) -> tuple[list[sweeping.Setting], int]:
   """Returns the settings with images held out, and how many of each class."""
   if asked is not None and asked < 1:
@@ -142,18 +166,18 @@ def _held_out(
 
 
 def _best(rows: list[tables.Row]) -> tables.Row:
-  """Returns the best row; refuses where there is none, or some are yet to come."""
+  """Returns the best row; refuses if none or not all of the settings have finished."""
   count = Counter(row["status"] for row in rows)
   if count["busy"]:
     raise UserError(
       f"{count['busy']} of {len(rows)} settings are being run by another process, so "
-      "no best is named; give the same command again when it has finished."
+      "the best is not known; give the same command again when it has finished."
     )
   if count["failed"]:
     raise UserError(
       f"{count['failed']} of {len(rows)} settings failed, for reasons that say nothing "
-      "of how good they are, so no best is named; see the reasons above, and give the "
-      "same command again, or one without them."
+      "about how good they are, so the best is not known; see the reasons above, and "
+      "give the same command again, or one without them."
     )
   best = tables.best_of(rows)
   if best is None:
@@ -196,8 +220,7 @@ def _parser() -> argparse.ArgumentParser:
   add("--random", type=int, metavar="N", help=text)
   text = "choose by held-out images of the whole_stream at its end, or of the\n"
   text += "first_task when it ends"
-  ways = ("whole_stream", "first_task")
-  add("--select", choices=ways, default=ways[0], help=text)
+  add("--select", choices=tuple(SELECTIONS), default=WHOLE_STREAM, help=text)
   text = "choose the setting on another experiment; --test then runs --config with it"
   add("--choose-on", metavar="FILE[:variants]", help=text)
   text = "how many settings to train at once, by one program, where they differ only\n"

@@ -1,4 +1,4 @@
-"""The page of a sweep: its table, and pictures of the score over what was swept."""
+"""The page of a sweep: its table, and charts of the score over the swept keys."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -9,24 +9,22 @@ import numpy as np
 from ebmjax.report import plots, plotting
 from ebmjax.report.markup import document, element, section, table
 from ebmjax.report.plots import Chart
+from ebmjax.tools.sweep.selection import SELECTIONS
 from ebmjax.tools.sweep.settings import describe, short_names
 from ebmjax.tools.sweep.tables import Row, best_of, cells, line_of, score
 
 _SCORE = "validation accuracy (%)"
-_WIDE = 30  # the largest value over the smallest, from which an axis is logarithmic
-_BY = {
-  "whole_stream": "the held-out images of all tasks at the end",
-  "first_task": "the held-out images of the first task when it has ended",
-}
+_WIDE = 30  # an axis is logarithmic above this ratio of largest to smallest value
 
 
 def render(
   rows: Sequence[Row], found: Mapping[str, Any], test: Mapping[str, Any] | None
 ) -> str:
-  """Returns the page of the rows so far, at least one of which has finished."""
+  """Returns the page of the rows so far; at least one of them has finished."""
   best: Any = best_of(rows)
+  images = SELECTIONS[found["selected_by"]].images
   story = (
-    f"Best of {len(rows)} by {_BY[found['selected_by']]} of {found['chosen_on']}: "
+    f"Best of {len(rows)} by {images} of {found['chosen_on']}: "
     f"{describe(best['values'])}, {score(best)} %."
   )
   if test:
@@ -47,7 +45,7 @@ def render(
 
 
 def draw(rows: Sequence[Row]) -> dict[str, Chart]:
-  """Returns a chart over each numeric key, and one over each two of them."""
+  """Returns a chart over each numeric key, and one over each pair of them."""
   finished = [row for row in rows if row["status"] == "finished"]
   names = dict(zip(rows[0]["values"], short_names(rows[0]["values"]), strict=True))
   swept = {
@@ -63,7 +61,7 @@ def draw(rows: Sequence[Row]) -> dict[str, Chart]:
 
 
 def _line(rows: Sequence[Row], name: str, x: np.ndarray) -> Chart:
-  """Draws the score of each setting over one key; the best of a value by a line."""
+  """Draws the score of each setting over one key, and a line through the best ones."""
   figure, axes = plotting.new_figure(plots.WIDTH, plots.HEIGHT)
   y = np.array([row["mean"] for row in rows])
   sem = [row["sem"] or 0.0 for row in rows]
@@ -95,7 +93,7 @@ def _surface(
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:
-  """Returns whether all values are numbers, and not all the same."""
+  """Returns whether all values are numbers, at least two of them different."""
   numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
   return numbers and len(set(values)) > 1
 

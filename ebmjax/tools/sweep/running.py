@@ -1,56 +1,62 @@
-"""Runs the settings of a sweep one after the other, each in a folder of its own."""
+"""Runs the settings of a sweep, each in a folder of its own."""
 
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 from jax.errors import JaxRuntimeError
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from ebmjax import data, experiment, metrics
+from ebmjax import data, experiment
 from ebmjax.config import flat_keys, with_settings
 from ebmjax.config.groups import keys_of
 from ebmjax.config.validation import resolve
 from ebmjax.data.held_out import smallest_class
-from ebmjax.errors import BusyError, DivergenceError, UserError, WorkdirError
+from ebmjax.errors import (
+  BusyError,
+  DivergenceError,
+  UserError,
+  WorkdirError,
+  first_line,
+)
 from ebmjax.runtime import distributed, failures
 from ebmjax.runtime.checkpoints import newest_step
 from ebmjax.runtime.workdir import Workdir
+from ebmjax.tools.sweep.selection import summary
 from ebmjax.tools.sweep.settings import Setting, describe
 from ebmjax.tools.sweep.tables import Row, best_of, line_of
 from ebmjax.types import Dataset
 
-Select = Literal["whole_stream", "first_task"]  # whose held-out images choose
+Load = Callable[[ConfigDict], Dataset]
 BEST = "best-test"  # the folder of the best setting's run on the test set
 
 
-class Loader:
-  """Loads a data set once, however many settings use it."""
+def make_load() -> Load:
+  """Returns a function that loads each data set once and keeps it."""
+  loaded: dict[str, Dataset] = {}
 
-  def __init__(self) -> None:
-    self._loaded: dict[str, Dataset] = {}
-
-  def __call__(self, config: ConfigDict) -> Dataset:
+  def load(config: ConfigDict) -> Dataset:
     key = json.dumps(config.data.to_dict(), sort_keys=True, default=str)
-    if key not in self._loaded:
-      self._loaded[key] = data.load(config.data)
-    return self._loaded[key]
+    if key not in loaded:
+      loaded[key] = data.load(config.data)
+    return loaded[key]
+
+  return load
 
 
-def default_validation(settings: Sequence[Setting], load: Loader) -> int:
+def default_validation(settings: Sequence[Setting], load: Load) -> int:
   """Returns a tenth of the training images of the smallest class, at least one."""
   fewest = min(smallest_class(load(setting.config))[1] for setting in settings)
   return max(fewest // 10, 1)
 
 
-def check(settings: Sequence[Setting], folder: Path, load: Loader) -> None:
-  """Refuses settings without data, and folders of another configuration's run."""
+def check(settings: Sequence[Setting], folder: Path, load: Load) -> None:
+  """Refuses settings whose data are missing or whose folder holds another run."""
   for setting in settings:
     load(setting.config)
     claim(setting.config, folder / setting.name)
@@ -69,16 +75,16 @@ def claim(config: ConfigDict, workdir: Path) -> None:
 def run_all(
   settings: Sequence[Setting],
   folder: Path,
-  load: Loader,
+  load: Load,
   write: Callable[[list[Row]], None],
-  select: Select = "whole_stream",
+  select: str,
   at_once: int = 0,
 ) -> list[Row]:
   """Runs all settings and returns a row for each; `write` gets the rows so far.
 
-  Settings that differ in traced keys alone are trained together, `at_once` of them (0:
-  all). One that another process is running is tried again after the others: it may
-  have finished by then.
+  Settings that differ only in traced keys are trained together, up to `at_once` (0:
+  all). A setting that another process is running is tried again after the others,
+  because it may have finished by then.
   """
   rows: dict[int, Row] = {}
   total = sum(setting.config.seeds for setting in settings)
@@ -110,8 +116,8 @@ def groups(
 ) -> list[list[int]]:
   """Returns the positions of settings that can be trained together.
 
-  They differ in traced keys alone, and have come equally far. What has finished is by
-  itself, and so is every setting where several processes share a run.
+  They differ only in traced keys and have reached the same step. A finished setting
+  forms a group of its own; if several processes share a run, every setting does.
   """
   found: dict[str, list[int]] = {}
   for position, setting in enumerate(settings):
@@ -148,7 +154,7 @@ def run_on_test(setting: Setting, folder: Path, seeds: int) -> dict[str, Any]:
 
 
 def _outcomes(
-  group: Sequence[Setting], folder: Path, load: Loader, select: Select
+  group: Sequence[Setting], folder: Path, load: Load, select: str
 ) -> list[Row]:
   """Runs settings together and returns their rows."""
   if len(group) > 1:
@@ -156,15 +162,15 @@ def _outcomes(
     try:
       found = experiment.run_together(runs, load(group[0].config))
     except (UserError, JaxRuntimeError):
-      pass  # one by one they tell which of them it is; or the memory holds one, not all
+      pass  # run one by one: finds the one that fails, and takes less memory
     else:
       pairs = zip(group, found, strict=True)
       return [_row(setting, results, select) for setting, results in pairs]
   return [_outcome(setting, folder, load, select) for setting in group]
 
 
-def _outcome(setting: Setting, folder: Path, load: Loader, select: Select) -> Row:
-  """Runs a setting and returns its row, whether it has finished or not."""
+def _outcome(setting: Setting, folder: Path, load: Load, select: str) -> Row:
+  """Runs a setting and returns its row, even if it fails."""
   try:
     dataset = load(setting.config)
     results = experiment.run(setting.config, folder / setting.name, dataset)
@@ -173,8 +179,8 @@ def _outcome(setting: Setting, folder: Path, load: Loader, select: Select) -> Ro
   return _row(setting, results, select)
 
 
-def _row(setting: Setting, found: Any, select: Select) -> Row:
-  """Returns the row of a setting's results, or of the error that it ended with."""
+def _row(setting: Setting, found: Any, select: str) -> Row:
+  """Returns the row of a setting, from its results or from the error that ended it."""
   row: Row = {"values": setting.values, "workdir": setting.name, "reason": None}
   if isinstance(found, BusyError):
     return row | {"status": "busy", "reason": str(found)}
@@ -184,36 +190,18 @@ def _row(setting: Setting, found: Any, select: Select) -> Row:
     reason = str(found).replace("--workdir", "--out")
     return row | {"status": "failed", "reason": reason}
   if isinstance(found, JaxRuntimeError):
-    return row | {"status": "failed", "reason": str(found).splitlines()[0]}
+    return row | {"status": "failed", "reason": first_line(found)}
   return row | {"status": "finished"} | summary(found, select)
 
 
-def summary(
-  results: Mapping[str, Any], select: Select = "whole_stream"
-) -> dict[str, Any]:
-  """Returns the score of a run: mean, sem, n, per_seed, seeds and seconds.
-
-  It is the average accuracy at the end, or the first task's when that has ended.
-  """
-  score, each = results["average_accuracy"], results["per_seed"]
-  if select == "first_task":
-    each = [matrix[0][0] for matrix in results["accuracy_matrix"]]
-    score = metrics.mean_sem(np.array(each))._asdict()
-  return score | {
-    "per_seed": each,
-    "seeds": results["seeds"],
-    "seconds": results["facts"].get("wall_time"),
-  }
-
-
 def _bar(total: int) -> Any:
-  hidden = not sys.stderr.isatty()  # lines are printed there, one a setting
+  hidden = not sys.stderr.isatty()  # the line of each setting is enough there
   return tqdm(total=total, disable=hidden, unit="seed", dynamic_ncols=True)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-  """Hides what a single run says of itself: the sweep has a line for each."""
+  """Hides the messages of single runs, because the sweep prints a line for each."""
   log = logging.getLogger("ebmjax")
   level = log.level
   log.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""What a sweep has found, as csv, as JSON and as a table to read."""
+"""The results of a sweep as CSV and as text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,14 +7,17 @@ from ebmjax.report import labels
 from ebmjax.runtime import tabular
 from ebmjax.tools.sweep.settings import describe, short_names, written
 
-# values, workdir, status (finished, diverged, failed, busy), reason; of a finished one
-# also mean, sem, n, per_seed, seeds, seconds.
+# values, workdir, status (finished, diverged, failed, busy) and reason; a finished row
+# also has mean, sem, n, per_seed, seeds and seconds.
 Row = dict[str, Any]
-SCORES = ("mean", "sem", "n", "per_seed", "seconds")
+COLUMNS = (
+  *("mean", "sem", "n", "per_seed", "seconds"),
+  *("best", "status", "reason", "workdir"),
+)
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
-  """Returns the finished row of the highest mean, the first of equals, or None."""
+  """Returns the first finished row with the highest mean, or None."""
   finished = [row for row in rows if row["status"] == "finished"]
   return max(finished, key=lambda row: row["mean"], default=None)
 
@@ -25,7 +28,7 @@ def score(row: Mapping[str, Any]) -> str:
 
 
 def line_of(row: Row) -> str:
-  """Returns what is said of a setting when its turn is over."""
+  """Returns the line that reports a setting after its run."""
   start = describe(row["values"])
   if row["status"] == "busy":
     return f"{start}: passed over, another process is running it."
@@ -35,7 +38,7 @@ def line_of(row: Row) -> str:
 
 
 def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-  """Returns a header and a line a setting, the highest validation accuracy first."""
+  """Returns a header and a line for each setting, highest accuracy first."""
   best = best_of(rows)
   made = [(*short_names(rows[0]["values"]), "validation accuracy (%)", "seconds", "")]
   for row in sorted(rows, key=lambda row: -row.get("mean", -1.0)):
@@ -47,14 +50,11 @@ def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def csv_text(rows: Sequence[Row]) -> str:
-  """Returns a line a setting: its keys, its score, and what became of it."""
+  """Returns a line for each setting: its keys, its score and its outcome."""
   best = best_of(rows)
-  header = [*rows[0]["values"], *SCORES, "best", "status", "reason", "workdir"]
   lines = []
   for row in rows:
-    scores = {name: row.get(name) for name in SCORES}
-    scores["per_seed"] = " ".join(map(str, row.get("per_seed", [])))
-    mark = "best" if row is best else ""
-    end = (mark, row["status"], row["reason"], row["workdir"])
-    lines.append([*row["values"].values(), *scores.values(), *end])
-  return tabular.csv_text(header, lines)
+    each = " ".join(map(str, row.get("per_seed", [])))
+    shown = row | {"per_seed": each, "best": "best" if row is best else ""}
+    lines.append([*row["values"].values(), *map(shown.get, COLUMNS)])
+  return tabular.csv_text([*rows[0]["values"], *COLUMNS], lines)
