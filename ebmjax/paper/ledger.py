@@ -11,7 +11,7 @@ from ebmjax.metrics import Summary
 from ebmjax.paper import commands, verdicts
 from ebmjax.paper.cells import PUBLISHED_TRUNK, Cell
 from ebmjax.paper.store import Entry
-from ebmjax.paper.verdicts import Difference
+from ebmjax.paper.verdicts import MeanDifference
 
 NOT_COMPARABLE = "not comparable"
 
@@ -65,7 +65,7 @@ class Row(NamedTuple):
 
   cell: Cell
   measured: Measurement | None = None
-  difference: Difference | None = None  # ours less the paper's
+  difference: MeanDifference | None = None  # ours less the paper's
   # agrees, differs, open or not comparable; empty: not measured, or not published
   verdict: str = ""
   reason: str = ""  # why not comparable

@@ -83,11 +83,8 @@ def _cells(row: Row) -> list[str]:
 
 
 def _interval(measured: Measurement) -> str:
-  mean, sem, n = measured.summary
-  if sem is None or n < 2:
-    return "-"
-  half = verdicts.half_width(sem, n)
-  return f"[{mean - half:.2f}, {mean + half:.2f}]"
+  mean, half = measured.summary.mean, verdicts.half_width(measured.summary)
+  return "-" if half is None else f"[{mean - half:.2f}, {mean + half:.2f}]"
 
 
 def _cost(measured: Measurement, name: str) -> str:

@@ -104,13 +104,18 @@ def _pair(first: Row, second: Row) -> tuple[str, str]:
   ours, other = first.measured.summary, second.measured.summary
   found = verdicts.difference(ours, other)
   figures = f"{a} {ours.mean:.2f}, {b} {other.mean:.2f}, {wording.signed(found)}"
-  if found.low is None or found.high is None:
-    word, note = "open", " (one seed)"
-  elif found.low <= 0 <= found.high:
-    word, note = "open", " (either way)"
-  else:
-    word, note = ("holds", "") if found.low > 0 else ("does not hold", " (the reverse)")
+  word, note = _judged(found.interval)
   return word, f"{shared}: {figures}{note}"
+
+
+def _judged(interval: tuple[float, float] | None) -> tuple[str, str]:
+  """Returns whether a difference is above zero, and a remark if it is not."""
+  if interval is None:
+    return "open", " (one seed)"
+  low, high = interval
+  if low <= 0 <= high:
+    return "open", " (either way)"
+  return ("holds", "") if low > 0 else ("does not hold", " (the reverse)")
 
 
 def _names(first: Row, second: Row) -> tuple[str, str, str]:

@@ -13,7 +13,7 @@ from ebmjax.paper.cells import PUBLISHED_TRUNK, Cell
 from ebmjax.paper.commands import cell_for
 from ebmjax.paper.estimates import Estimate
 from ebmjax.paper.ledger import Ledger, Measurement, Row
-from ebmjax.paper.verdicts import Difference
+from ebmjax.paper.verdicts import MeanDifference
 from ebmjax.report import labels
 from ebmjax.runtime import cost
 
@@ -43,13 +43,14 @@ def _mean_sem(mean: float, sem: float | None) -> str:
   return labels.plain(labels.mean_sem(mean, sem))
 
 
-def signed(found: Difference | None) -> str:
+def signed(found: MeanDifference | None) -> str:
   """Formats a difference in points with its interval; nothing published: a dash."""
   if found is None:
     return "-"
-  if found.low is None or found.high is None:
+  if found.interval is None:
     return f"{found.mean:+.2f}"
-  return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+  low, high = found.interval
+  return f"{found.mean:+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 def reading(measured: Measurement) -> dict[str, str]:

@@ -17,8 +17,8 @@ import numpy as np
 LEVEL = 0.95  # of the confidence interval
 
 
-class Difference(NamedTuple):
-  """The mean of a run less that of another, in points, and how well it is known."""
+class TestResult(NamedTuple):
+  """The mean of a run minus that of another, in points, and how certain it is."""
 
   mean: float
   low: float | None  # the ends of the confidence interval
@@ -27,7 +27,7 @@ class Difference(NamedTuple):
   test: str  # which test, or why there is none
 
 
-def compare(run: Mapping[int, float], other: Mapping[int, float]) -> Difference:
+def compare(run: Mapping[int, float], other: Mapping[int, float]) -> TestResult:
   """Returns the difference of two runs, each {seed: accuracy in percent}.
 
   The same seeds are compared pair by pair, because they share what the seed decides;
@@ -38,10 +38,10 @@ def compare(run: Mapping[int, float], other: Mapping[int, float]) -> Difference:
   b = np.array([other[seed] for seed in sorted(other)], float)
   mean = float(a.mean() - b.mean())
   if min(len(a), len(b)) < 2:
-    return Difference(mean, None, None, None, "one seed: no test")
+    return TestResult(mean, None, None, None, "one seed: no test")
   spread = (a - b).std() if paired else max(a.std(), b.std())
   if spread < 1e-9:
-    return Difference(mean, None, None, None, "the same in every seed: no test")
+    return TestResult(mean, None, None, None, "the same in every seed: no test")
   from scipy import stats  # a second to import, which a single run need not wait for
 
   found = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
@@ -49,7 +49,7 @@ def compare(run: Mapping[int, float], other: Mapping[int, float]) -> Difference:
   name = "paired t-test" if paired else "Welch's t-test"
   seeds = f"{len(a)} seeds" if paired else f"{len(a)} and {len(b)} seeds"
   low, high = float(interval.low), float(interval.high)
-  return Difference(mean, low, high, float(found.pvalue), f"{name}, {seeds}")
+  return TestResult(mean, low, high, float(found.pvalue), f"{name}, {seeds}")
 
 
 def holm(ps: Sequence[float]) -> list[float]:
