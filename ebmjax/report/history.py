@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ebmjax import metrics
 from ebmjax.types import Evaluation
 
 
@@ -71,6 +72,26 @@ def matrices(history: History) -> tuple[np.ndarray, np.ndarray]:
     at_task_ends(history, name) for name in ("accuracy", "masked_accuracy")
   )
   return accuracy, masked
+
+
+def confusion_shares(history: History) -> np.ndarray:
+  """Returns [C, C] in percent: how each class (row) was predicted after the last step.
+
+  It is the mean over runs.
+  """
+  counts = history.evaluations.confusion[-1]
+  return 100 * metrics.normalise_rows(counts).mean(axis=0)
+
+
+def mean_energies(history: History, position: int = -1) -> np.ndarray:
+  """Returns [C, C]: the energy of each label (column) for each class, mean over runs.
+
+  `position` selects the evaluation. Rows of classes without an image are NaN.
+  """
+  evaluations = history.evaluations
+  evaluated = evaluations.confusion[position].sum(axis=-1) > 0  # [R, C]
+  energies = np.where(evaluated[..., None], evaluations.energies[position], np.nan)
+  return energies.mean(axis=0)
 
 
 def learned(history: History) -> np.ndarray:

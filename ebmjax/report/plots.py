@@ -8,7 +8,14 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.report import plotting
-from ebmjax.report.history import History, matrices, num_tasks, task_ends
+from ebmjax.report.history import (
+  History,
+  confusion_shares,
+  matrices,
+  mean_energies,
+  num_tasks,
+  task_ends,
+)
 from ebmjax.report.markup import Markup, element, section
 
 if TYPE_CHECKING:
@@ -171,8 +178,7 @@ def predicted_labels(history: History) -> Chart:
 
 def confusion(history: History) -> Chart:
   """Draws how each class was predicted at the end, mean over seeds."""
-  counts = history.evaluations.confusion[-1]
-  rates = 100 * metrics.normalise_rows(counts).mean(axis=0)
+  rates = confusion_shares(history)
   drawn = plotting.heat_map(
     rates,
     history.class_names,
@@ -196,10 +202,8 @@ def energies(history: History) -> Chart:
   Evaluations hold energies scaled to 0..1 for each image, which makes them comparable
   between networks and seeds. Classes without an evaluated image are left empty.
   """
-  evaluated = history.evaluations.confusion[-1].sum(axis=-1) > 0  # [R, C]
-  values = np.where(evaluated[..., None], history.evaluations.energies[-1], np.nan)
   drawn = plotting.heat_map(
-    values.mean(axis=0),
+    mean_energies(history),
     history.class_names,
     history.class_names,
     titles=("true class", "label"),
@@ -210,7 +214,7 @@ def energies(history: History) -> Chart:
   return Chart(
     drawn,
     "Mean energies at the end of training",
-    f"Heat map: energy of each label for {values.shape[-1]} classes.",
+    f"Heat map: energy of each label for {len(history.class_names)} classes.",
     "0 is the lowest energy of an image's labels, the preferred one, and 1 the "
     "highest. The diagonal should be dark; grey rows had no image.",
   )
@@ -243,7 +247,7 @@ def binned(points: np.ndarray, most: int = MAX_POINTS) -> np.ndarray:
 
 
 def mean_so_far(accuracy: np.ndarray) -> np.ndarray:
-  """Returns [E, R], the mean of `accuracy` [E, R, T] over the tasks evaluated."""
+  """Returns the mean of `accuracy` [..., T] over the tasks that were evaluated."""
   known = ~np.isnan(accuracy)
   count = known.sum(axis=-1)
   total = np.where(known, accuracy, 0).sum(axis=-1)

@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ebmjax import metrics
 from ebmjax.paper.figures.panels import heat_map, panels
-from ebmjax.paper.figures.spec import FigureSpec, Run, Runs, mnist
+from ebmjax.paper.figures.spec import FigureSpec, Runs, mnist
 from ebmjax.report import plotting
-from ebmjax.report.history import num_tasks
+from ebmjax.report.history import confusion_shares, num_tasks
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -22,10 +21,10 @@ def matrices(runs: Runs) -> "Figure":
   figure, grid = panels(2, 2, 5.9)
   for row, name in zip(grid, NETWORKS, strict=True):
     for axes, stream in zip(row, STREAMS, strict=True):
-      run = runs[f"{name}, {stream}"][0]
-      shares = confusion_at_end(run)
+      history = runs[f"{name}, {stream}"][0].history
+      shares = confusion_shares(history)
       classes = len(shares)
-      image = heat_map(axes, shares, 100, classes // num_tasks(run.history))
+      image = heat_map(axes, shares, 100, classes // num_tasks(history))
       if classes <= 12:
         shown = np.where(shares < 0.5, np.nan, shares)  # not the many zeros
         plotting.annotate(axes, shown, decimals=0, fontsize=6)
@@ -35,12 +34,6 @@ def matrices(runs: Runs) -> "Figure":
   bar = figure.colorbar(image, ax=grid, shrink=0.6, aspect=30)
   bar.set_label("share of the true class (%)")
   return figure
-
-
-def confusion_at_end(run: Run) -> np.ndarray:
-  """Returns [C, C] in percent: what each class (row) was taken for, mean over seeds."""
-  counts = run.history.evaluations.confusion[-1]
-  return 100 * metrics.normalise_rows(counts).mean(axis=0)
 
 
 SPEC = FigureSpec(

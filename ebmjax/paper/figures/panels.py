@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ebmjax import metrics
 from ebmjax.report import plotting
 
 if TYPE_CHECKING:
@@ -44,13 +43,6 @@ def panels(
 def open_frame(axes: "Axes") -> None:
   """Leaves the left and the lower edge, which carry the scales."""
   axes.spines[["top", "right"]].set_visible(False)
-
-
-def mean_and_sem(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns mean and SEM over the runs of `values` [N, R], each [N]; 0 for one run."""
-  found = [metrics.mean_sem(row) for row in values]
-  means = np.array([summary.mean for summary in found])
-  return means, np.array([summary.sem or 0.0 for summary in found])
 
 
 def heat_map(
