@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 # A digest: the pre-trained weights behind the paper's figures on CIFAR-100.
 PUBLISHED_TRUNK = "8194a2c351392103"
 REPLAY_FREE = "replay_free"  # the table that is ours
+CAPACITY = "capacity"  # accuracies on training images, where all others are tested
 
 
 class Cell(NamedTuple):
@@ -21,15 +22,13 @@ class Cell(NamedTuple):
   table: str
   row: str  # the paper's name of the method
   dataset: str
-  setting: str
   accuracy: float | None  # percent; None: not published
   sem: float | None
   seeds: int  # how many were published, of a table of ours how many are asked for
   command: str  # FILE[:variants], to be given as --config
   origin: str = "unknown"  # who ran it
   deviations: tuple[str, ...] = ()  # where the command differs from the published run
-  comparable: bool = True
-  reason: str = ""  # why not comparable
+  reason: str = ""  # why not comparable; empty: comparable
   sem_doubtful: bool = False  # probably printed as a fraction: no verdict rests on it
   note: str = ""  # beside the verdict, such as "see 3" of BENCHMARKS.md
   floor: float | None = None  # percent of a predictor that knows the last task alone

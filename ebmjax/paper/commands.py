@@ -21,7 +21,7 @@ from ebmjax.config.identity import (
 )
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.paper.cells import Cell, all_cells
+from ebmjax.paper.cells import CAPACITY, Cell, all_cells
 
 UNKNOWN = "a configuration file of the user's own"
 # What two runs must share for a figure of one to be shown beside the other.
@@ -117,7 +117,7 @@ def cell_for(config: Mapping[str, Any]) -> Cell | None:
   near = [
     (differences(config, load(cell.command).to_dict()), cell)
     for cell in all_cells()
-    if cell.setting != "memorise" and problem_of(cell.command) == own
+    if cell.table != CAPACITY and problem_of(cell.command) == own
   ]
   if not near:
     return None

@@ -104,7 +104,7 @@ class Ledger:
   def _row(self, cell: Cell) -> Row:
     measured = self.measurement(cell.command)
     if measured is None:
-      verdict = "" if cell.comparable else NOT_COMPARABLE
+      verdict = NOT_COMPARABLE if cell.reason else ""
       return Row(cell, verdict=verdict, reason=cell.reason)
     if cell.accuracy is None:
       return Row(cell, measured)

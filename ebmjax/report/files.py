@@ -45,9 +45,9 @@ def write(
   charts = plots.draw(history, scalars)
   for name, chart in charts.items():
     atomic.write(workdir / "plots" / f"{name}.png", plots.png(chart))
-  atomic.write(workdir / "accuracy_matrix.csv", _accuracy_csv(history).encode())
-  atomic.write(workdir / "eval_results.csv", _avalanche_csv(history).encode())
-  atomic.write(workdir / "metrics.csv", _metrics_csv(results, history).encode())
+  atomic.write(workdir / "accuracy_matrix.csv", _accuracy_csv(history))
+  atomic.write(workdir / "eval_results.csv", _avalanche_csv(history))
+  atomic.write(workdir / "metrics.csv", _metrics_csv(results, history))
   atomic.write(workdir / page.NAME, page.render(results, history, charts))
   _write_board(workdir / "tensorboard", results, int(history.steps[-1]))
   # Last: where this file exists, the run has finished and the others are complete.
