@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ebmjax.config import flat_keys
-from ebmjax.report import labels
+from ebmjax.report import compare, labels
 from ebmjax.report.compare import Comparison
 from ebmjax.report.compare_tables import tables
 from ebmjax.runtime import atomic, tabular
@@ -21,7 +21,7 @@ def text(found: Comparison) -> str:
     shown = [f"{table.caption}:", *lines] if table.rows else []
     blocks.append([*shown, table.note] if table.note else shown)
   rule = "-" * max(len(line) for block in blocks for line in block)
-  parts = (*blocks, found.notes)
+  parts = (*blocks, compare.notes(found))
   body = f"\n{rule}\n".join("\n".join(block) for block in parts if block)
   return labels.plain(f"{rule}\n{body}\n{rule}")
 
@@ -41,7 +41,7 @@ def tables_beside(page: Path) -> tuple[Path, Path]:
 
 def to_json(found: Comparison) -> str:
   """Returns the rows and warnings as JSON."""
-  content = {"runs": found.rows, "warnings": found.notes}
+  content = {"runs": found.rows, "warnings": compare.notes(found)}
   return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 

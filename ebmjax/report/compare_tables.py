@@ -29,13 +29,13 @@ def tables(found: Comparison) -> dict[str, list[Table]]:
   return {
     "Results": [_results(found)],
     "Differences": [_differences(found.rows)],
-    "What was run": [_runs(found.rows), _keys(found.rows)],
+    "What was run": [_runs(found.rows), _keys(found)],
   }
 
 
 def _results(comparison: Comparison) -> Table:
   """Returns a row per metric and cost, and the paper's number; a column per run."""
-  runs, made, _ = comparison
+  runs, made = comparison.runs, comparison.rows
   found = [scores.rows(run.results) for run in runs]
   specs = {spec.name: spec for run in reversed(found) for spec, _ in run}
   summaries = [{spec.name: summary for spec, summary in run} for run in found]
@@ -106,14 +106,11 @@ def _runs(made: Rows) -> Table:
   return Table("The runs", ("run", *keys[1:]), rows, "named texts")
 
 
-def _keys(made: Rows) -> Table:
-  differing = list(made[0]["differing"])
+def _keys(found: Comparison) -> Table:
   return Table(
     "Configuration keys in which the runs differ, beyond seeds",
-    ("key", *(row["name"] for row in made)),
-    [
-      [key, *(labels.shown(row["differing"][key]) for row in made)] for key in differing
-    ],
+    ("key", *(row["name"] for row in found.rows)),
+    [[key, *map(labels.shown, values)] for key, values in found.differing.items()],
     "keys",
-    "" if differing else ALIKE,
+    "" if found.differing else ALIKE,
   )
