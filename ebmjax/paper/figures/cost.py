@@ -1,10 +1,8 @@
 """Accuracy against what it costs: training FLOPs, and bytes kept between tasks."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ebmjax import methods, metrics
-from ebmjax.config import loading
 from ebmjax.paper.cells import Cell, every_cell
 from ebmjax.paper.figures.panels import COLOURS, open_frame, panels
 from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
@@ -105,8 +103,6 @@ def _roles() -> tuple[Role, ...]:
       name=role_name(name, dataset),
       says=f"{name} on {DATASETS[dataset]}",
       command={data: cell.command},  # the ledger's rows alone are drawn
-      make=f"python -m ebmjax.main --config={cell.command}",
-      folder=Path(loading.default_workdir(cell.command)).name,
       apart="data.name",
     )
     for dataset, data in SHOWN.items()

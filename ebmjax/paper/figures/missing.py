@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from ebmjax.config import loading
 from ebmjax.errors import UserError
 from ebmjax.paper.figures.pooling import choose
 from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
@@ -44,7 +45,10 @@ def runs_of(
 
 def command(role: Role, root: Path) -> str:
   """Returns the command that makes a run of `role` under `root`."""
-  return f"{role.make} --workdir={shlex.quote(str(root / role.folder))}"
+  file = role.file(next(iter(role.values), None))
+  make = role.make or f"python -m ebmjax.main --config={file}"
+  folder = role.folder or Path(loading.default_workdir(file)).name
+  return f"{make} --workdir={shlex.quote(str(root / folder))}"
 
 
 def caption(spec: FigureSpec, runs: Runs) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ebmjax.config import loading
 from ebmjax.paper.commands import PROBLEM
 from ebmjax.report.history import History
 
@@ -30,8 +29,8 @@ class Role(NamedTuple):
   # FILE[:variants], or {value of `apart`: FILE[:variants]}: then only those values
   # count, and of runs on full data only those that are the command's own.
   command: str | Mapping[Any, str]
-  make: str  # the command that makes a run, without the workdir
-  folder: str  # where under the folder of runs
+  make: str = ""  # what makes a run, without --workdir; "": `command` alone
+  folder: str = ""  # the name of the run's folder; "": the default of `command`
   apart: str = ""  # a key by whose values runs are kept apart; "": a single run
   keys: tuple[str, ...] = (*PROBLEM, "objective")  # shared, except `apart`
 
@@ -56,7 +55,6 @@ def mnist(network: str, stream: str, flags: str = "") -> Role:
     says=f"{SPELLED.get(network, network)} on {stream} MNIST",
     command=command,
     make=f"python -m ebmjax.main --config={command}{flags}",
-    folder=Path(loading.default_workdir(command)).name,
   )
 
 

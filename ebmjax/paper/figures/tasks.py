@@ -1,12 +1,10 @@
 """Accuracy against the number of tasks, CIFAR-100, ours beside the paper's."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ebmjax import metrics
-from ebmjax.config import loading
 from ebmjax.paper import ledger
 from ebmjax.paper.cells import Cell, all_cells
 from ebmjax.paper.figures.panels import COLOURS, WIDTH, open_frame
@@ -95,13 +93,11 @@ def _legend() -> list[Any]:
 
 
 def _role(name: str) -> Role:
-  commands = {tasks: cell.command for tasks, cell in _cells(name).items()}
   return Role(
     name=name,
     says=f"the table's {name} on CIFAR-100",
-    command=commands,  # only the ledger's rows are drawn beside the paper's table
-    make=f"python -m ebmjax.main --config={commands[10]}",
-    folder=Path(loading.default_workdir(commands[10])).name,
+    # Only the ledger's rows are drawn beside the paper's table.
+    command={tasks: cell.command for tasks, cell in _cells(name).items()},
     apart="stream.tasks",
   )
 
