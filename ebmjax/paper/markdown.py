@@ -10,7 +10,7 @@ from pathlib import Path
 from ebmjax.errors import UserError
 from ebmjax.paper import headline, replay_free, summary, wording
 from ebmjax.paper.cells import REPLAY_FREE
-from ebmjax.paper.ledger import Ledger, Measurement, Row
+from ebmjax.paper.ledger import Ledger, Row
 from ebmjax.runtime import atomic, failures, tabular
 from ebmjax.tools.bench import sections
 
@@ -114,23 +114,23 @@ def _row(row: Row) -> list[str]:
   assert row.measured is not None
   return [
     f"`{row.cell.short_id}`",
-    f"`{_short(row.cell.command)}`",
+    wording.config(row.cell.command),
     wording.mean(row.measured.summary),
     wording.published(row.cell),
     wording.signed(row.difference),
     wording.verdict(row),
-    _commits(row.measured),
+    wording.commits(row.measured),
   ]
 
 
 def _beside(ledger: Ledger) -> str:
   rows = [
     [
-      f"`{_short(found.command)}`",
+      wording.config(found.command),
       wording.mean(found.summary),
       wording.beside(found),
       wording.note(found),
-      _commits(found),
+      wording.commits(found),
     ]
     for found in ledger.variants()
   ]
@@ -145,11 +145,3 @@ def _data(ledger: Ledger) -> str:
   data = sorted({f"{e.data_source} (digest `{e.data_digest}`)" for e in entries})
   made = sorted({f"jax {e.jax} on {e.device}" for e in entries})
   return f"Data: {'; '.join(data)}. Made with {', '.join(made)}.\n"
-
-
-def _short(command: str) -> str:
-  return command.replace("configs/", "", 1)
-
-
-def _commits(measured: Measurement) -> str:
-  return ", ".join(f"`{commit}`" for commit in measured.commits)

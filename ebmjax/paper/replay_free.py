@@ -70,7 +70,7 @@ def _cells(row: Row) -> list[str]:
   deviations = f" ({'; '.join(cell.deviations)})" if cell.deviations else ""
   return [
     str(name_of(cell)),
-    f"`{cell.command.removeprefix('configs/')}`",
+    wording.config(cell.command),
     wording.mean(measured.summary),
     _interval(measured),
     wording.published(cell),
@@ -78,7 +78,7 @@ def _cells(row: Row) -> list[str]:
     *(_cost(measured, name) for name in ("parameters", "bytes_kept", "training_flops")),
     _seconds(measured),
     *(_share(measured, name) for name in ("auroc_lowest", "fpr95_lowest")),
-    ", ".join(f"`{commit}`" for commit in measured.commits),
+    wording.commits(measured),
   ]
 
 

@@ -10,6 +10,7 @@ from ebmjax.paper.ledger import NOT_COMPARABLE, Ledger, Row
 from ebmjax.runtime import tabular
 
 WORDS = ("agrees", "differs", "open", NOT_COMPARABLE, "missing")
+_HEADER = ("table", *WORDS)
 
 
 class Finding(NamedTuple):
@@ -43,11 +44,7 @@ def findings(ledger: Ledger) -> list[Finding]:
 def lines(ledger: Ledger) -> list[str]:
   """Returns the summary as plain text."""
   return [
-    f"{'table':<26}" + "".join(f"{word:>16}" for word in WORDS),
-    *(
-      f"{name:<26}" + "".join(f"{found[word]:>16}" for word in WORDS)
-      for name, found in counts(ledger).items()
-    ),
+    *tabular.aligned([_HEADER, *_rows(ledger)]),
     "",
     "The paper's claims, by our own runs:",
     *(
@@ -63,19 +60,24 @@ def lines(ledger: Ledger) -> list[str]:
 
 def markdown(ledger: Ledger) -> str:
   """Returns the summary as a block of BENCHMARKS.md."""
-  table = [
-    (name, *(found[word] for word in WORDS)) for name, found in counts(ledger).items()
-  ]
   stated = [
     (found.claim, found.verdict, "; ".join(found.evidence))
     for found in findings(ledger)
   ]
   parts = (
-    tabular.markdown(("table", *WORDS), table),
+    tabular.markdown(_HEADER, _rows(ledger)),
     verdicts.CRITERION,
     tabular.markdown(("the paper's claim", "by our runs", "evidence"), stated),
   )
   return "\n\n".join(parts) + "\n"
+
+
+def _rows(ledger: Ledger) -> list[list[str]]:
+  """Returns the numbers of verdicts below `_HEADER`."""
+  return [
+    [name, *(str(found[word]) for word in WORDS)]
+    for name, found in counts(ledger).items()
+  ]
 
 
 def _state(row: Row) -> str:

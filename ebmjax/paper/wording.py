@@ -32,6 +32,16 @@ def mean(found: Summary) -> str:
   return f"{_mean_sem(found.mean, found.sem)} ({found.n})"
 
 
+def config(command: str) -> str:
+  """Returns FILE[:variants] and flags as Markdown's code, without the folder."""
+  return f"`{command.removeprefix('configs/')}`"
+
+
+def commits(measured: Measurement) -> str:
+  """Returns the commits as Markdown's code."""
+  return ", ".join(f"`{commit}`" for commit in measured.commits)
+
+
 def published(cell: Cell) -> str:
   """Formats the published mean and standard error; a question mark: a doubtful one."""
   if cell.accuracy is None:
