@@ -9,8 +9,8 @@ from ebmjax.paper.verdicts import CRITERION
 from ebmjax.runtime import tabular
 
 MARKS = (
-  "Times are those of the paper's seeds that are missing; a question mark: a guess. "
-  "Numbered notes: BENCHMARKS.md."
+  "Times are those of the missing seeds; a question mark means a guess. BENCHMARKS.md "
+  "has the numbered notes."
 )
 _HEADER = ("  cell", "ours (n)", "published", "difference", "verdict")
 
@@ -23,7 +23,7 @@ def overview(ledger: Ledger) -> str:
 
 
 def details(ledger: Ledger, cells: Iterable[Cell]) -> str:
-  """Returns all that is known of some cells."""
+  """Lists everything known about some cells."""
   asked = {cell.id for cell in cells}
   rows = [row for row in ledger.rows if row.cell.id in asked]
   blocks = [_details(ledger, row) for row in rows]
@@ -31,7 +31,7 @@ def details(ledger: Ledger, cells: Iterable[Cell]) -> str:
 
 
 def variants(ledger: Ledger) -> str:
-  """Returns the measurements that are no cell of the paper."""
+  """Lists the measurements that belong to no cell."""
   lines = ["Measured beside the paper's cells:"]
   for found in ledger.variants():
     note = wording.note(found)
@@ -80,7 +80,7 @@ def _cells(ledger: Ledger, row: Row) -> list[str]:
 
 
 def _state(ledger: Ledger, row: Row) -> str:
-  """Returns what is known of a cell that was not measured."""
+  """Returns the time that an unmeasured cell needs, and why it is not comparable."""
   state = wording.duration(wording.time_left(ledger, row))
   return f"{state}; {wording.verdict(row)}" if row.reason else state
 

@@ -19,7 +19,7 @@ _WRAP = textwrap.TextWrapper(96, break_on_hyphens=False, break_long_words=False)
 SUMMARY = "summary"
 BESIDE = "beside_the_paper"
 DATA = "data"
-HEADLINE = "headline"  # alone in a file of its own; the others belong together
+HEADLINE = "headline"  # the only block of README.md; BENCHMARKS.md has the others
 _BLOCK = re.compile(
   r"(<!-- measured: (?P<name>\w+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL
 )
@@ -54,7 +54,7 @@ def write(path: Path, ledger: Ledger) -> None:
 
 
 def check(path: Path, ledger: Ledger) -> None:
-  """Raises where a block is missing or is not what the stored results say."""
+  """Raises if a block is missing or does not match the stored results."""
   text = _read(path)
   made = blocks(ledger)
   _check_markers(text, set(made))
@@ -139,7 +139,7 @@ def _beside(ledger: Ledger) -> str:
 
 
 def _data(ledger: Ledger) -> str:
-  """Returns what data, versions and devices the runs of all tables had."""
+  """Names the data, versions and devices of the runs of all tables."""
   rows = [row.measured for row in ledger.rows if row.measured]
   entries = [e for found in [*rows, *ledger.variants()] for e in found.entries]
   data = sorted({f"{e.data_source} (digest `{e.data_digest}`)" for e in entries})

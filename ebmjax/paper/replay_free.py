@@ -1,7 +1,7 @@
 """The table of replay-free methods: accuracy, published figure, cost and rejection.
 
-Beside the rows of its own it shows those of the paper's tables that it is compared
-with: the energy network in both settings, and the softmax classifier.
+Besides its own rows it shows some of the paper's for comparison: the energy network in
+both settings, and the softmax classifier.
 """
 
 from ebmjax.paper import verdicts, wording
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 def name_of(cell: Cell) -> str | None:
-  """Returns a cell's method as the table calls it, None where it is not in it."""
+  """Returns the table's name of a cell's method; None if the cell is not in it."""
   if cell.table == REPLAY_FREE:
     return cell.row
   return COMPARED.get((cell.table, cell.row))

@@ -1,4 +1,4 @@
-"""The outcome in a minute: verdicts by table, and the paper's claims one by one."""
+"""The outcome in short: verdicts by table, and each of the paper's claims."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ _HEADER = ("table", *WORDS)
 
 
 class Finding(NamedTuple):
-  """What our runs say of a claim."""
+  """What our runs say about a claim."""
 
   claim: str
   verdict: str  # holds, does not hold or open
-  evidence: list[str]  # one text a pair of cells
+  evidence: list[str]  # one text per pair of cells
 
 
 def counts(ledger: Ledger) -> dict[str, Counter[str]]:
-  """Counts the verdicts of each table of the paper's; without a run: missing."""
+  """Counts the verdicts of each of the paper's tables; a cell may lack a run."""
   found = {
     name: Counter(map(_state, rows))
     for name, rows in ledger.by_table().items()
@@ -32,7 +32,7 @@ def counts(ledger: Ledger) -> dict[str, Counter[str]]:
 
 
 def findings(ledger: Ledger) -> list[Finding]:
-  """Returns what the measured cells say of every claim whose cells are all there."""
+  """Judges every claim whose cells are all in the ledger."""
   rows = {row.cell.id: row for row in ledger.rows}
   return [
     _finding(claim, rows)
@@ -73,7 +73,7 @@ def markdown(ledger: Ledger) -> str:
 
 
 def _rows(ledger: Ledger) -> list[list[str]]:
-  """Returns the numbers of verdicts below `_HEADER`."""
+  """Returns the numbers of verdicts in columns as in `_HEADER`."""
   return [
     [name, *(str(found[word]) for word in WORDS)]
     for name, found in counts(ledger).items()
@@ -85,7 +85,7 @@ def _state(row: Row) -> str:
 
 
 def _finding(claim: PaperClaim, rows: Mapping[str, Row]) -> Finding:
-  """Judges a claim: it holds if every pair holds, and not if one is the other way."""
+  """Judges a claim: it holds if every pair does, and does not if one is reversed."""
   found = [_pair(rows[first], rows[second]) for first, second in claim.pairs]
   words = {word for word, _ in found}
   verdict = "open"
@@ -121,7 +121,7 @@ def _judged(interval: tuple[float, float] | None) -> tuple[str, str]:
 
 
 def _names(first: Row, second: Row) -> tuple[str, str, str]:
-  """Returns what two cells share, and names that tell them apart."""
+  """Splits the ids of two cells into the part they share and the parts that differ."""
   parts = [row.cell.short_id.split("/") for row in (first, second)]
   pairs = list(zip(*parts, strict=True))
   shared = "/".join(a for a, b in pairs if a == b)

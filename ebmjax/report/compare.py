@@ -10,7 +10,7 @@ from ebmjax.report import labels, paper_comparison, scores, significance
 from ebmjax.report.stored import StoredRun
 from ebmjax.runtime.workdir import WEIGHTS
 
-# Keys of the images that are scored, and those that comparable runs share.
+# Keys that decide which images are scored; the keys that comparable runs share.
 _SCORED_DATA = ("data.name", "data.memorise", "data.validation")
 _SHARED = ("data.", "stream.")
 OTHER_DATA = "other data: no test"
@@ -92,7 +92,7 @@ def notes(found: Comparison) -> list[str]:
   reasons = [
     f"the runs differ in {key} ({', '.join(dict.fromkeys(map(labels.shown, values)))})"
     for key, values in found.differing.items()
-    # A key that one lacks follows from a choice, which is listed itself.
+    # A key that a run lacks follows from a choice, which is listed itself.
     if key.startswith(_SHARED) and None not in values
   ]
   if _disagree(found.runs, "data_digest"):
@@ -109,7 +109,7 @@ def notes(found: Comparison) -> list[str]:
 
 
 def story(found: Comparison) -> str:
-  """Returns which run is the highest, or why none is named."""
+  """Says which run has the highest accuracy, or why none is named."""
   if not found.same_data:
     return "The runs were scored on different data; their accuracies are not ranked."
   best = max(found.rows, key=lambda row: row["metrics"][scores.HEADLINE]["mean"])
@@ -118,7 +118,7 @@ def story(found: Comparison) -> str:
 
 
 def names(runs: Sequence[StoredRun]) -> list[str]:
-  """Returns a name for each run: its folder's, with its parent's where that repeats."""
+  """Returns a name for each run: its folder's, with the parent's if that repeats."""
   paths = [run.path.resolve() for run in runs]
   same = Counter(path.name for path in set(paths))
   chosen = [
@@ -138,7 +138,7 @@ def _disagree(runs: Sequence[StoredRun], fact: str) -> bool:
 
 
 def _differing(runs: Sequence[StoredRun]) -> dict[str, list[Any]]:
-  """Returns {key: its value in each run} of the keys in which any differs.
+  """Returns {key: its value in each run} for the keys in which any run differs.
 
   Keys that every run has come first; a run without a key has None.
   """

@@ -28,7 +28,7 @@ def text(found: Comparison) -> str:
 
 def write(out: Path, page: str, found: Comparison) -> None:
   """Writes the page to `out`, and the table as CSV and JSON beside it."""
-  # The page first: tables without it would look like another program's.
+  # The page first: tables without a page look like another program's files.
   contents = (page, to_csv(found.rows), to_json(found))
   for path, content in zip((out, *tables_beside(out)), contents, strict=True):
     atomic.write(path, content)

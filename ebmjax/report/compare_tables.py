@@ -14,14 +14,14 @@ Rows = Sequence[Mapping[str, Any]]  # of a comparison
 
 
 class Table(NamedTuple):
-  """A table without rows is left out; its note is shown all the same."""
+  """A table; one without rows is left out, but its note is shown."""
 
   caption: str
   header: Sequence[str]
   rows: Sequence[Sequence[str]]
-  look: str  # classes of the style sheet
+  look: str  # classes in the style sheet
   note: str = ""
-  meanings: Mapping[str, str] = {}  # of what a row begins with
+  meanings: Mapping[str, str] = {}  # of the labels that rows begin with
 
 
 def tables(found: Comparison) -> dict[str, list[Table]]:
@@ -34,7 +34,7 @@ def tables(found: Comparison) -> dict[str, list[Table]]:
 
 
 def _results(comparison: Comparison) -> Table:
-  """Returns a row per metric and cost, and the paper's number; a column per run."""
+  """Returns a row per metric and cost and for the paper, with a column per run."""
   runs, made = comparison.runs, comparison.rows
   found = [scores.rows(run.results) for run in runs]
   specs = {spec.name: spec for run in reversed(found) for spec, _ in run}
@@ -64,7 +64,7 @@ def _paper_cell(row: Mapping[str, Any]) -> str:
 
 
 def _starred(made: Rows) -> str:
-  """Returns what the star behind some of the paper's numbers means."""
+  """Explains the star after some of the paper's numbers; empty without one."""
   found = [
     f"{row['name']}: {labels.listed(row['departures'])}"
     for row in made
@@ -88,7 +88,7 @@ def _differences(made: Rows) -> Table:
 
 
 def _difference(found: Mapping[str, Any]) -> tuple[str, ...]:
-  """Returns the cells of a difference; dashes where there is no test."""
+  """Returns the cells of a difference; dashes if there is no test."""
   mean, low, high = (
     DASH if found[key] is None else labels.decimal(found[key], sign="+")
     for key in ("mean", "low", "high")

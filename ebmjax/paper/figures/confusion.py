@@ -17,7 +17,7 @@ STREAMS = ("split", "permuted")
 
 
 def matrices(runs: Runs) -> "Figure":
-  """Returns a row a network and a column a stream, all in the same colours."""
+  """Draws one row per network and one column per stream, all in the same colours."""
   figure, grid = panels(2, 2, 5.9)
   for row, name in zip(grid, NETWORKS, strict=True):
     for axes, stream in zip(row, STREAMS, strict=True):
@@ -43,5 +43,5 @@ SPEC = FigureSpec(
   "seeds; the lighter the diagonal, the more accurate the predictions.",
   roles=tuple(mnist(name, stream) for name in NETWORKS for stream in STREAMS),
   draw=matrices,
-  shown="last",
+  needs="last",
 )

@@ -17,7 +17,7 @@ STREAMS = ("split", "permuted")
 
 
 def forgetting(runs: Runs) -> "Figure":
-  """Returns a panel a stream and a line a network; bands are SEM over seeds."""
+  """Draws one panel per stream and one line per network; bands are SEM over seeds."""
   figure, (row,) = panels(1, 2, 2.8, sharey=True)
   for axes, stream in zip(row, STREAMS, strict=True):
     for name, marker in NETWORKS.items():

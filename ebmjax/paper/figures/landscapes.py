@@ -13,7 +13,7 @@ NETWORKS = ("SBC", "EBM")
 
 
 def landscapes(runs: Runs) -> "Figure":
-  """Returns a row a network and a column a task, all in the same colours."""
+  """Draws one row per network and one column per task, all in the same colours."""
   figure, grid = panels(2, 2, 5.9, sharex=True, sharey=True)
   for row, name in zip(grid, NETWORKS, strict=True):
     history = runs[f"{name}, permuted"][0].history
