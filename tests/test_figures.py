@@ -20,7 +20,7 @@ from ebmjax.paper.figures import FIGURES, accuracy
 from ebmjax.paper.figures.__main__ import main as command
 from ebmjax.paper.figures.missing import runs_of
 from ebmjax.paper.figures.pooling import choose, scan
-from ebmjax.paper.figures.spec import Shown
+from ebmjax.paper.figures.spec import Needs
 from ebmjax.report import plots, stored
 from ebmjax.runtime import checkpoints
 from ebmjax.tools import capacity
@@ -316,8 +316,8 @@ def test_runs_evaluated_at_other_steps_are_not_pooled(root: Path, tmp_path: Path
   (rare / "evaluations" / "000000000.npz").unlink()
   spec = FIGURES["forgetting"]
 
-  def found(shown: Shown) -> tuple[Path, ...]:
-    runs = choose(scan(tmp_path), spec._replace(shown=shown), allow_partial=True)
+  def found(needs: Needs) -> tuple[Path, ...]:
+    runs = choose(scan(tmp_path), spec._replace(needs=needs), allow_partial=True)
     return runs["EBM, split"][0].paths
 
   assert found("within") == (often,)

@@ -85,7 +85,9 @@ def test_every_cell_of_the_number_of_tasks_has_its_point():
 
 def test_without_a_cell_s_run_its_point_is_left_out():
   others = [finished("configs/cifar100.py"), finished("configs/cifar100.py:sbc,fixed")]
-  with pytest.raises(UserError, match=r"the table's EBM .*configs/cifar100\.py:fixed "):
+  with pytest.raises(
+    UserError, match=r"the table's EBM .*configs/cifar100\.py:tasks5,fixed "
+  ):
     runs_of("number_of_tasks", TASKS, Path("runs"), others)
   # A run on part of the data is no cell's at all: the title and the caption say so.
   part = finished("configs/cifar100.py", full=False)
@@ -96,7 +98,7 @@ def test_without_a_cell_s_run_its_point_is_left_out():
 def split_ebm(*runs: Entry) -> tuple[Runs, str]:
   """Returns the runs that a figure of EBM on split MNIST takes, and their caption."""
   roles = (mnist("EBM", "split"),)
-  spec = FIGURES["forgetting"]._replace(roles=roles, shown="final")
+  spec = FIGURES["forgetting"]._replace(roles=roles, needs="final")
   found = choose(runs, spec)
   return found, caption(spec, found)
 

@@ -78,7 +78,7 @@ def make_cell(base: Path, variants: str) -> Cell:
   """Returns a cell whose published figure is 50 +- 1."""
   chosen = f"{base / 'small.py'}:{variants}"
   cell_id = f"table/{variants}/mnist"
-  return Cell(cell_id, "table", "sbc", "mnist", "x", 50.0, 1.0, 10, chosen)
+  return Cell(cell_id, "table", "sbc", "mnist", 50.0, 1.0, 10, chosen)
 
 
 def make_settings(base: Path, runs: str) -> Settings:

@@ -1,6 +1,6 @@
-"""The paper's tables and figures, set beside our own runs.
+"""The paper's tables and figures, compared with our own runs.
 
-`cells` holds what the paper prints and the command that measures it, `store` the runs,
-`ledger` both side by side with the verdicts, `summary` the outcome; `running` makes the
-runs that are missing, and `figures` draws.
+`cells` holds the published figures and the commands that measure them, `store` the
+finished runs, `ledger` both with verdicts, and `summary` the outcome. `running` makes
+missing runs, and `figures` draws.
 """

@@ -1,7 +1,7 @@
 """The cells of the paper's tables, and of the table of replay-free methods, as data.
 
-Each record says what was published, the command here that measures it, who ran the
-published figure and where the command differs from that run.
+Each record says what was published and by whom, which command here measures it, and
+how that command differs from the published run.
 """
 
 import functools
@@ -9,9 +9,10 @@ import json
 from importlib import resources
 from typing import Any, NamedTuple
 
-# A digest: the pre-trained weights behind the paper's figures on CIFAR-100.
+# The digest of the pre-trained weights behind the paper's figures on CIFAR-100.
 PUBLISHED_TRUNK = "8194a2c351392103"
-REPLAY_FREE = "replay_free"  # the table that is ours
+REPLAY_FREE = "replay_free"  # our own table, not one of the paper's
+CAPACITY = "capacity"  # the table of accuracies on training images
 
 
 class Cell(NamedTuple):
@@ -21,22 +22,20 @@ class Cell(NamedTuple):
   table: str
   row: str  # the paper's name of the method
   dataset: str
-  setting: str
   accuracy: float | None  # percent; None: not published
   sem: float | None
-  seeds: int  # how many were published, of a table of ours how many are asked for
+  seeds: int  # of the published figure; in our own table, how many are asked for
   command: str  # FILE[:variants], to be given as --config
   origin: str = "unknown"  # who ran it
   deviations: tuple[str, ...] = ()  # where the command differs from the published run
-  comparable: bool = True
-  reason: str = ""  # why not comparable
+  reason: str = ""  # why not comparable; empty: comparable
   sem_doubtful: bool = False  # probably printed as a fraction: no verdict rests on it
   note: str = ""  # beside the verdict, such as "see 3" of BENCHMARKS.md
-  floor: float | None = None  # percent of a predictor that knows the last task alone
+  floor: float | None = None  # percent, of a predictor that knows only the last task
 
   @property
   def short_id(self) -> str:
-    """Returns the id within its table."""
+    """The id within its table."""
     return self.id.split("/", 1)[1]
 
 
@@ -49,7 +48,7 @@ class PaperClaim(NamedTuple):
 
 @functools.cache
 def all_cells() -> tuple[Cell, ...]:
-  """Returns the 115 cells of the tables and the two of the capacity study."""
+  """Returns the paper's 115 cells of the tables and two of the capacity study."""
   return tuple(map(_cell, _content("cells")["cells"]))
 
 

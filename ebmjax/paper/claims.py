@@ -1,4 +1,4 @@
-"""Claims on run folders: one process at a time runs some seeds of a command."""
+"""Claims on run folders: no two processes run the same seeds of a command."""
 
 import os
 import re
@@ -22,7 +22,7 @@ class Claim(NamedTuple):
 
   @property
   def log(self) -> Path:
-    """Returns the file that the run's output goes to."""
+    """The file that receives the run's output."""
     return self.workdir.with_suffix(".log")
 
   def release(self) -> None:
@@ -31,7 +31,7 @@ class Claim(NamedTuple):
 
 
 class Choice(NamedTuple):
-  """What is left of a command for this process."""
+  """The work on a command that is left for this process."""
 
   claim: Claim | None
   busy: list[int]  # missing seeds that another process is running
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 
 @contextmanager
 def planning(runs: Path) -> Iterator[None]:
-  """Lets one process at a time look at the claims and make one."""
+  """Lets one process at a time read the claims and add one."""
   with ExitStack() as held:
     with failures.explain_write_errors(runs, "or give another with --runs"):
       runs.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def planning(runs: Path) -> Iterator[None]:
 
 
 def choose(folder: Path, missing: Iterable[int], most: int | None = None) -> Choice:
-  """Returns a claim on the next seeds of `missing` in `folder`, while `planning`.
+  """Claims the next seeds of `missing` in `folder`; the caller is `planning`.
 
   An interrupted run with a checkpoint is continued, if all of its seeds are missing;
   otherwise the first consecutive seeds are taken, at most `most` of them.
@@ -89,9 +89,10 @@ def _folders(folder: Path) -> list[tuple[Path, int, int]]:
 
 
 def _is_begun(path: Path) -> bool:
-  """Returns whether a run in `path` has done something, and not all.
+  """Returns whether the run in `path` has a checkpoint but no results.
 
-  A run that failed at once is not continued: there may be time for fewer seeds now.
+  One that failed before its first checkpoint is not continued, because there may now be
+  time for fewer seeds only.
   """
   steps = (path / "checkpoints").glob("[0-9]*")
   return not (path / "results.json").exists() and any(steps)
@@ -107,7 +108,7 @@ def _is_claimed(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-  """Returns the handle of the claim's file, locked; None where it is taken.
+  """Locks the claim's file and returns its handle; None if another process has it.
 
   A lock of this kind belongs to the open file, so a child that inherits the handle
   keeps the claim even if this process is killed.

@@ -21,10 +21,10 @@ from ebmjax.config.identity import (
 )
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
-from ebmjax.paper.cells import Cell, all_cells
+from ebmjax.paper.cells import CAPACITY, Cell, all_cells
 
 UNKNOWN = "a configuration file of the user's own"
-# What two runs must share for a figure of one to be shown beside the other.
+# The keys that two runs must share to be shown side by side.
 PROBLEM = (
   *("data.name", "data.images", "data.memorise", "data.validation"),
   *("stream.name", "stream.tasks", "stream.setting", "stream.scenario"),
@@ -41,14 +41,13 @@ def load(command: str) -> ConfigDict:
 
 @functools.cache
 def identity_of(command: str) -> str:
-  """Returns the identity of FILE[:variants]."""
   return identity(load(command).to_dict())
 
 
 def short_name(command: str) -> str:
-  """Returns a folder's name for FILE[:variants], another one if the file changes.
+  """Returns a folder name for FILE[:variants] that changes with its configuration.
 
-  Keys at their default do not count, so adding a key keeps the names.
+  Keys at their default do not count, so a new key renames no folder.
   """
   own, usual = (json.loads(text) for text in (identity_of(command), identity({})))
   changes = {key: value for key, value in own.items() if value != usual.get(key)}
@@ -58,7 +57,7 @@ def short_name(command: str) -> str:
 
 
 def command_line(command: str, seeds: int) -> str:
-  """Returns what to type to measure FILE[:variants] with a number of seeds."""
+  """Returns the command that measures FILE[:variants] with this many seeds."""
   return (
     f"python -m ebmjax.main --config={command} --config.seeds={seeds}"
     " --config.data.require_full=True"
@@ -66,9 +65,9 @@ def command_line(command: str, seeds: int) -> str:
 
 
 def shortened(line: str | None) -> str:
-  """Returns FILE[:variants] and the flags that decide the result, of a command line.
+  """Reduces a command line to FILE[:variants] and the flags that decide the result.
 
-  Seeds, places and how often a run evaluates or saves are dropped.
+  Seeds, paths and the intervals of evaluations and checkpoints are dropped.
   """
   parts = shlex.split(line or "")
   flags = {}
@@ -91,11 +90,11 @@ def shortened(line: str | None) -> str:
 
 
 def restated(command: str, config: Mapping[str, Any]) -> str:
-  """Returns FILE[:variants] of a command with the flags that make it a run's again."""
+  """Returns FILE[:variants] of a command with the flags by which a run differs."""
   chosen = command.split(" ", 1)[0]
   try:
     usual = load(chosen)
-  except ConfigError:  # of an older version, or of the user's own
+  except ConfigError:  # a file of an older version, or the user's own
     return UNKNOWN
   found = departures(config, usual.to_dict())
   flags = [
@@ -107,17 +106,16 @@ def restated(command: str, config: Mapping[str, Any]) -> str:
 
 
 def cell_for(config: Mapping[str, Any]) -> Cell | None:
-  """Finds the cell of a run's problem, method and network whose command is nearest.
+  """Finds the cell with a run's problem, method and network whose command is nearest.
 
-  That is one with the run's objective, if there is any, and of those the one that
-  differs in the fewest keys: in none for the cell's own run. None where the paper has
-  no such cell.
+  Cells with the run's objective come first, then those that differ in the fewest keys.
+  None if the paper has no such cell.
   """
   own = _problem(decisive(config))
   near = [
     (differences(config, load(cell.command).to_dict()), cell)
     for cell in all_cells()
-    if cell.setting != "memorise" and problem_of(cell.command) == own
+    if cell.table != CAPACITY and problem_of(cell.command) == own
   ]
   if not near:
     return None
@@ -130,9 +128,9 @@ def _distance(found: Iterable[Difference]) -> tuple[bool, int]:
 
 
 def figure_for(config: Mapping[str, Any]) -> dict[str, Any] | None:
-  """Returns the figure to keep with a run's results, and how the run differs from it.
+  """Returns the published figure to store with a run's results, and how they differ.
 
-  A report shows this mapping and knows nothing else of the paper.
+  A report shows this mapping and knows nothing else about the paper.
   """
   cell = cell_for(config)
   if cell is None:
@@ -151,16 +149,16 @@ def figure_for(config: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def with_figure(results: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns stored results with the figure that this version sets beside them.
+  """Returns stored results with the published figure that this version finds.
 
-  Which one it is follows from the configuration; an older version may have erred.
+  The configuration decides which one it is; an older version may have been wrong.
   """
   return {**results, "paper": figure_for(results["config"])}
 
 
 @functools.cache
 def problem_of(command: str) -> tuple[Any, ...] | None:
-  """Returns what FILE[:variants] solves and with what, None where it cannot be read.
+  """Returns the values of `PROBLEM` in FILE[:variants]; None if it cannot be read.
 
   A run that ends while somebody edits the file must not be lost.
   """

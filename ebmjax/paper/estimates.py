@@ -20,19 +20,19 @@ from ebmjax.paper.ledger import Measurement
 from ebmjax.paper.store import Entry
 
 CPU = "cpu"
-_GUESSED_RATE = 200.0  # steps a second, where nothing like it was measured
+_GUESSED_RATE = 200.0  # steps per second, if nothing similar was measured
 _SMALLEST_TASK = {("mnist", 5): 11263}  # digits 4 and 5
 
 
-# What a run must share with another for its speed to be taken; one that shares less
-# gives a guess. What learns each class by itself has a speed of its own.
+# The keys that a run must share with another to be as fast; sharing fewer of them gives
+# a guess. A method that learns each class alone is compared with its own kind.
 _ALIKE = ("data.name", "stream.name", "network.name")
 _SPEEDS = ((_ALIKE, "speed"), (_ALIKE[:-1], "guess"))
 _OWN_SPEEDS = (((*_ALIKE, "method.name"), "speed"), (("method.name",), "guess"))
 
 
 class Estimate(NamedTuple):
-  """Seconds that one seed is expected to take, and what that rests on."""
+  """The expected time of one seed, and what the estimate rests on."""
 
   seconds: float
   basis: str  # "runs": its own; "speed": that of the nearest run; "guess"
@@ -44,10 +44,10 @@ def estimate(
   entries: Sequence[Entry] = (),
   device: str = CPU,
 ) -> Estimate:
-  """Returns the time of a seed of FILE[:variants] on a kind of device.
+  """Estimates the time of one seed of FILE[:variants] on a kind of device.
 
   Without runs of its own, the speed is that of the nearest of `entries`, corrected for
-  what its method costs.
+  the cost of the method.
   """
   own = _from_runs(measured, device) if measured else None
   return own or _from_nearest(commands.load(command), entries, device)
@@ -55,9 +55,9 @@ def estimate(
 
 @functools.cache
 def this_device() -> str:
-  """Returns the kind of device that runs started here get.
+  """Returns the kind of device that runs started here use.
 
-  A process of its own asks JAX, because asking reserves the device's memory.
+  A separate process asks JAX, because asking reserves the device's memory.
   """
   asked = "import jax; print(jax.devices()[0].device_kind)"
   found = subprocess.run(
@@ -78,7 +78,7 @@ def steps(config: ConfigDict) -> int:
 
 
 def _from_runs(measured: Measurement, device: str) -> Estimate | None:
-  """Returns the newest run's time, or that of its steps, which a restart repeats."""
+  """Returns the newest run's wall time, or the time of its steps if that is longer."""
   own = [entry for entry in measured.entries if entry.device == device]
   if not own:
     return None
@@ -94,7 +94,7 @@ def _from_runs(measured: Measurement, device: str) -> Estimate | None:
 def _from_nearest(
   config: ConfigDict, entries: Sequence[Entry], device: str
 ) -> Estimate:
-  """Returns the time at the speed of the most similar run on this kind of device."""
+  """Estimates the time from the most similar run on this kind of device."""
   timed = [e for e in entries if e.device == device and e.steps_per_second]
   rate, basis = _GUESSED_RATE, "guess"
   by_class = methods.find(config.method.name).positives_alone
@@ -119,6 +119,6 @@ def _cost(method: str) -> float:
 
 
 def _distance(entry: Entry, config: ConfigDict) -> int:
-  """Returns in how many keys beside the method's a run differs from `config`."""
+  """Counts the keys, except the method's, in which a run differs from `config`."""
   found = differences(entry.run, config.to_dict())
   return sum(not difference.key.startswith("method.") for difference in found)

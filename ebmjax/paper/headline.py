@@ -1,4 +1,4 @@
-"""The table of README: eight rows over the four benchmarks, from the stored results."""
+"""The table in README: eight rows over the four benchmarks, from the stored results."""
 
 from ebmjax.metrics import Summary
 from ebmjax.paper.cells import REPLAY_FREE
@@ -9,7 +9,7 @@ from ebmjax.runtime import tabular
 _ABSENT = "-"
 _BLANK = "\u00a0"  # a figure stays on one line
 _EBM = ("boundary_aware_no_replay", "ebm")
-# (table, row) of the cells that measure a line, and its title.
+# (table, row) of the cells of a line, and the line's title.
 _LINES = {
   ("boundary_aware_no_replay", "sbc"): "softmax (`sbc`)",
   ("boundary_aware_no_replay", "ewc"): "EWC on it (`ewc,sbc`)",
@@ -22,7 +22,7 @@ _LINES = {
 
 
 def markdown(ledger: Ledger) -> str:
-  """Returns the table as a block of README.md, the paper's row below the EBM's."""
+  """Returns the table for README.md, with the paper's figures below the EBM's."""
   rows = {(r.cell.table, r.cell.row, r.cell.dataset): r for r in ledger.rows}
   lines = []
   for place, title in _LINES.items():

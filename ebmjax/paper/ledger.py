@@ -11,7 +11,7 @@ from ebmjax.metrics import Summary
 from ebmjax.paper import commands, verdicts
 from ebmjax.paper.cells import PUBLISHED_TRUNK, Cell
 from ebmjax.paper.store import Entry
-from ebmjax.paper.verdicts import Difference
+from ebmjax.paper.verdicts import MeanDifference
 
 NOT_COMPARABLE = "not comparable"
 
@@ -21,42 +21,42 @@ class Measurement(NamedTuple):
 
   command: str
   accuracies: dict[int, float]  # by seed, percent
-  entries: tuple[Entry, ...]  # those that a seed was taken from
+  entries: tuple[Entry, ...]  # the runs that a seed was taken from
 
   @property
   def summary(self) -> Summary:
-    """Returns mean, standard error and number of seeds."""
+    """The mean, its standard error and the number of seeds."""
     return metrics.mean_sem(np.array(list(self.accuracies.values())))
 
   @property
   def commits(self) -> list[str]:
-    """Returns the commits of the runs, sorted."""
+    """The commits of the runs, sorted."""
     return sorted({commit for entry in self.entries for commit in entry.commits})
 
   @property
   def sources(self) -> list[str]:
-    """Returns the data sources of the runs with their digests, sorted."""
+    """The data sources of the runs with their digests, sorted."""
     return sorted({f"{e.data_source} ({e.data_digest})" for e in self.entries})
 
   @property
   def budget(self) -> dict[str, int] | None:
-    """Returns what a seed costs, by the newest run that states it."""
+    """The budget of a seed, from the newest run that recorded it."""
     return next((e.budget for e in reversed(self.entries) if e.budget), None)
 
   @property
   def rejection(self) -> dict[str, float] | None:
-    """Returns how well the energies reject classes to come, by the newest run."""
+    """How well energies reject future classes, from the newest run that recorded it."""
     return next((e.rejection for e in reversed(self.entries) if e.rejection), None)
 
   @property
   def seconds(self) -> float | None:
-    """Returns the time of one seed, start-up included, of the newest run."""
+    """The time of one seed of the newest run, including start-up."""
     newest = self.entries[-1]
     return newest.wall_time / len(newest.seeds) if newest.wall_time else None
 
   @property
   def weights(self) -> list[str]:
-    """Returns the digests of the pre-trained weights that are known, sorted."""
+    """The known digests of pre-trained weights, sorted."""
     return sorted({entry.weights for entry in self.entries if entry.weights})
 
 
@@ -65,14 +65,14 @@ class Row(NamedTuple):
 
   cell: Cell
   measured: Measurement | None = None
-  difference: Difference | None = None  # ours less the paper's
+  difference: MeanDifference | None = None  # ours minus the paper's
   # agrees, differs, open or not comparable; empty: not measured, or not published
   verdict: str = ""
   reason: str = ""  # why not comparable
 
 
 class Ledger:
-  """Rows of cells, and the measurements that belong to none of them."""
+  """A row for each cell, and the measurements that belong to no cell."""
 
   def __init__(self, cells: Iterable[Cell], entries: Iterable[Entry]) -> None:
     groups: dict[str, list[Entry]] = {}
@@ -85,7 +85,7 @@ class Ledger:
     self.rows = [self._row(cell) for cell in cells]
 
   def measurement(self, command: str) -> Measurement | None:
-    """Returns what was measured with FILE[:variants], None without a run."""
+    """Returns the measurement of FILE[:variants]; None without a run."""
     return self._measured.get(commands.identity_of(command))
 
   def by_table(self) -> Mapping[str, list[Row]]:
@@ -96,7 +96,7 @@ class Ledger:
     return found
 
   def variants(self) -> list[Measurement]:
-    """Returns the measurements of no cell, by command."""
+    """Returns the measurements that belong to no cell, sorted by command."""
     owned = {commands.identity_of(row.cell.command) for row in self.rows}
     others = [found for key, found in self._measured.items() if key not in owned]
     return sorted([*others, *self._others], key=lambda found: found.command)
@@ -104,7 +104,7 @@ class Ledger:
   def _row(self, cell: Cell) -> Row:
     measured = self.measurement(cell.command)
     if measured is None:
-      verdict = "" if cell.comparable else NOT_COMPARABLE
+      verdict = NOT_COMPARABLE if cell.reason else ""
       return Row(cell, verdict=verdict, reason=cell.reason)
     if cell.accuracy is None:
       return Row(cell, measured)
@@ -123,7 +123,7 @@ def published(cell: Cell) -> Summary:
 
 
 def measure(entries: Iterable[Entry]) -> Measurement:
-  """Returns runs of one configuration as one measurement."""
+  """Pools runs of one configuration into one measurement."""
   taken = pool(entries)
   accuracies = {seed: entry.accuracies[i] for seed, (entry, i) in taken.items()}
   used = {id(entry): entry for entry, _ in taken.values()}.values()
@@ -132,12 +132,12 @@ def measure(entries: Iterable[Entry]) -> Measurement:
 
 
 def pool(entries: Iterable[Entry]) -> dict[int, tuple[Entry, int]]:
-  """Picks for every seed, in order, the run that it counts from and its place there.
+  """Maps each seed to the run that it is taken from and its position there.
 
-  Where there are runs on the full data set, only they count; else only those on the
-  same part of it as the newest. Where runs start from different pre-trained weights,
-  those published count, else those of the newest. A seed that was run twice counts from
-  the newer run, by the time that the runs recorded.
+  If any run is on the full data set, only such runs count; otherwise only those on the
+  same part of it as the newest. If runs start from different pre-trained weights, the
+  published ones count; otherwise those of the newest run. A seed that was run twice is
+  taken from the newer run, by the recorded time.
   """
   found = sorted(entries, key=lambda entry: entry.finished)
   full = [entry for entry in found if entry.data_full]
@@ -152,14 +152,14 @@ def pool(entries: Iterable[Entry]) -> dict[int, tuple[Entry, int]]:
 
 
 def of_other_weights(entries: Iterable[Entry]) -> list[Entry]:
-  """Returns the runs whose pre-trained weights `pool` passes over."""
+  """Returns the runs that `pool` skips because of their pre-trained weights."""
   found = list(entries)
   counted = _counted_weights(found)
   return [entry for entry in found if entry.weights not in (None, counted)]
 
 
 def _counted_weights(entries: Iterable[Entry]) -> str | None:
-  """Returns the digest of the weights that count, None where no run has any."""
+  """Returns the digest of the weights that count; None if no run has any."""
   known = [e.weights for e in sorted(entries, key=lambda e: e.finished) if e.weights]
   if PUBLISHED_TRUNK in known:
     return PUBLISHED_TRUNK

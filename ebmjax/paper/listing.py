@@ -6,11 +6,13 @@ from ebmjax.paper import commands, summary, wording
 from ebmjax.paper.cells import Cell
 from ebmjax.paper.ledger import Ledger, Measurement, Row
 from ebmjax.paper.verdicts import CRITERION
+from ebmjax.runtime import tabular
 
 MARKS = (
-  "Times are those of the paper's seeds that are missing; a question mark: a guess. "
-  "Numbered notes: BENCHMARKS.md."
+  "Times are those of the missing seeds; a question mark means a guess. BENCHMARKS.md "
+  "has the numbered notes."
 )
+_HEADER = ("  cell", "ours (n)", "published", "difference", "verdict")
 
 
 def overview(ledger: Ledger) -> str:
@@ -21,7 +23,7 @@ def overview(ledger: Ledger) -> str:
 
 
 def details(ledger: Ledger, cells: Iterable[Cell]) -> str:
-  """Returns all that is known of some cells."""
+  """Lists everything known about some cells."""
   asked = {cell.id for cell in cells}
   rows = [row for row in ledger.rows if row.cell.id in asked]
   blocks = [_details(ledger, row) for row in rows]
@@ -29,7 +31,7 @@ def details(ledger: Ledger, cells: Iterable[Cell]) -> str:
 
 
 def variants(ledger: Ledger) -> str:
-  """Returns the measurements that are no cell of the paper."""
+  """Lists the measurements that belong to no cell."""
   lines = ["Measured beside the paper's cells:"]
   for found in ledger.variants():
     note = wording.note(found)
@@ -57,24 +59,28 @@ def left(ledger: Ledger) -> str:
 
 
 def _table(ledger: Ledger, name: str, rows: list[Row]) -> str:
-  head = f"  {'cell':<34}{'ours (n)':<22}{'published':<17}{'difference':<24}verdict"
-  return "\n".join([name, head, *(line for r in rows for line in _lines(ledger, r))])
+  """Returns a line for each cell, and below a measured one how it was measured."""
+  head, *cells = tabular.aligned([_HEADER, *(_cells(ledger, row) for row in rows)])
+  lines = [name, head]
+  for row, line in zip(rows, cells, strict=True):
+    lines.append(line)
+    if row.measured:
+      lines.append(f"      {row.cell.command}; {_provenance(row.measured)}")
+  return "\n".join(lines)
 
 
-def _lines(ledger: Ledger, row: Row) -> list[str]:
-  start = f"  {row.cell.short_id:<34}"
-  cited = f"{wording.published(row.cell):<17}"
-  if row.measured is None:
-    return [f"{start}{'-':<22}{cited}{'':<24}{_state(ledger, row)}"]
-  figures = f"{wording.mean(row.measured.summary):<22}{cited}"
+def _cells(ledger: Ledger, row: Row) -> list[str]:
   return [
-    f"{start}{figures}{wording.signed(row.difference):<24}{wording.verdict(row)}",
-    f"      {row.cell.command}; {_provenance(row.measured)}",
+    f"  {row.cell.short_id}",
+    wording.mean(row.measured.summary) if row.measured else "-",
+    wording.published(row.cell),
+    wording.signed(row.difference),
+    wording.verdict(row) if row.measured else _state(ledger, row),
   ]
 
 
 def _state(ledger: Ledger, row: Row) -> str:
-  """Returns what is known of a cell that was not measured."""
+  """Returns the time that an unmeasured cell needs, and why it is not comparable."""
   state = wording.duration(wording.time_left(ledger, row))
   return f"{state}; {wording.verdict(row)}" if row.reason else state
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ebmjax.errors import UserError
 from ebmjax.paper import headline, replay_free, summary, wording
 from ebmjax.paper.cells import REPLAY_FREE
-from ebmjax.paper.ledger import Ledger, Measurement, Row
+from ebmjax.paper.ledger import Ledger, Row
 from ebmjax.runtime import atomic, failures, tabular
 from ebmjax.tools.bench import sections
 
@@ -19,7 +19,7 @@ _WRAP = textwrap.TextWrapper(96, break_on_hyphens=False, break_long_words=False)
 SUMMARY = "summary"
 BESIDE = "beside_the_paper"
 DATA = "data"
-HEADLINE = "headline"  # alone in a file of its own; the others belong together
+HEADLINE = "headline"  # the only block of README.md; BENCHMARKS.md has the others
 _BLOCK = re.compile(
   r"(<!-- measured: (?P<name>\w+) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL
 )
@@ -54,7 +54,7 @@ def write(path: Path, ledger: Ledger) -> None:
 
 
 def check(path: Path, ledger: Ledger) -> None:
-  """Raises where a block is missing or is not what the stored results say."""
+  """Raises if a block is missing or does not match the stored results."""
   text = _read(path)
   made = blocks(ledger)
   _check_markers(text, set(made))
@@ -114,23 +114,23 @@ def _row(row: Row) -> list[str]:
   assert row.measured is not None
   return [
     f"`{row.cell.short_id}`",
-    f"`{_short(row.cell.command)}`",
+    wording.config(row.cell.command),
     wording.mean(row.measured.summary),
     wording.published(row.cell),
     wording.signed(row.difference),
     wording.verdict(row),
-    _commits(row.measured),
+    wording.commits(row.measured),
   ]
 
 
 def _beside(ledger: Ledger) -> str:
   rows = [
     [
-      f"`{_short(found.command)}`",
+      wording.config(found.command),
       wording.mean(found.summary),
       wording.beside(found),
       wording.note(found),
-      _commits(found),
+      wording.commits(found),
     ]
     for found in ledger.variants()
   ]
@@ -139,17 +139,9 @@ def _beside(ledger: Ledger) -> str:
 
 
 def _data(ledger: Ledger) -> str:
-  """Returns what data, versions and devices the runs of all tables had."""
+  """Names the data, versions and devices of the runs of all tables."""
   rows = [row.measured for row in ledger.rows if row.measured]
   entries = [e for found in [*rows, *ledger.variants()] for e in found.entries]
   data = sorted({f"{e.data_source} (digest `{e.data_digest}`)" for e in entries})
   made = sorted({f"jax {e.jax} on {e.device}" for e in entries})
   return f"Data: {'; '.join(data)}. Made with {', '.join(made)}.\n"
-
-
-def _short(command: str) -> str:
-  return command.replace("configs/", "", 1)
-
-
-def _commits(measured: Measurement) -> str:
-  return ", ".join(f"`{commit}`" for commit in measured.commits)

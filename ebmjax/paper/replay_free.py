@@ -1,7 +1,7 @@
 """The table of replay-free methods: accuracy, published figure, cost and rejection.
 
-Beside the rows of its own it shows those of the paper's tables that it is compared
-with: the energy network in both settings, and the softmax classifier.
+Besides its own rows it shows some of the paper's for comparison: the energy network in
+both settings, and the softmax classifier.
 """
 
 from ebmjax.paper import verdicts, wording
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 def name_of(cell: Cell) -> str | None:
-  """Returns a cell's method as the table calls it, None where it is not in it."""
+  """Returns the table's name of a cell's method; None if the cell is not in it."""
   if cell.table == REPLAY_FREE:
     return cell.row
   return COMPARED.get((cell.table, cell.row))
@@ -70,7 +70,7 @@ def _cells(row: Row) -> list[str]:
   deviations = f" ({'; '.join(cell.deviations)})" if cell.deviations else ""
   return [
     str(name_of(cell)),
-    f"`{cell.command.removeprefix('configs/')}`",
+    wording.config(cell.command),
     wording.mean(measured.summary),
     _interval(measured),
     wording.published(cell),
@@ -78,16 +78,13 @@ def _cells(row: Row) -> list[str]:
     *(_cost(measured, name) for name in ("parameters", "bytes_kept", "training_flops")),
     _seconds(measured),
     *(_share(measured, name) for name in ("auroc_lowest", "fpr95_lowest")),
-    ", ".join(f"`{commit}`" for commit in measured.commits),
+    wording.commits(measured),
   ]
 
 
 def _interval(measured: Measurement) -> str:
-  mean, sem, n = measured.summary
-  if sem is None or n < 2:
-    return "-"
-  half = verdicts.half_width(sem, n)
-  return f"[{mean - half:.2f}, {mean + half:.2f}]"
+  mean, half = measured.summary.mean, verdicts.half_width(measured.summary)
+  return "-" if half is None else f"[{mean - half:.2f}, {mean + half:.2f}]"
 
 
 def _cost(measured: Measurement, name: str) -> str:

@@ -69,7 +69,7 @@ def _act(given: argparse.Namespace) -> int:
 
 
 def _require_one_action(given: argparse.Namespace) -> None:
-  """Refuses flags of which one would be done and the others passed over."""
+  """Refuses flags that ask for several actions, of which only one would be done."""
   chosen = given.table or given.cell
   actions = {
     "--table and --cell": chosen,
@@ -108,7 +108,7 @@ def select(cells: Iterable[Cell], names: list[str], ids: list[str]) -> list[Cell
 
 
 def report(outcome: Outcome) -> str:
-  """Returns what was finished, passed over and failed."""
+  """Lists what was finished, skipped and failed."""
   titles = {
     "finished": "Finished",
     "busy": "Skipped, another process has them",
@@ -145,14 +145,14 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
   add("--table", "NAME", _names, "tables, separated by commas, or all", [])
   add("--cell", "ID", _names, "cells, separated by commas", [])
   add("--seeds", "N", whole_number, "run up to N seeds, 0 to N-1")
-  text = "start no run that would end after so many hours; without --seeds, runs the "
+  text = "start no run that would end after this many hours; without --seeds, runs the "
   add("--budget", "HOURS", positive_number, f"{text}paper's number of seeds")
   for name in ("mnist", "cifar10", "cifar100"):
     text = f"official files of {name} (default: found or downloaded, always complete)"
     add(f"--{name}", "DIR", expand, text)
   text = "npz file with weights of CIFAR-100's trunk (default: the package's)"
   add("--pretrained", "FILE", expand, text)
-  text = "where runs are made and looked for (default: runs/reproduce)"
+  text = "the folder of new and earlier runs (default: runs/reproduce)"
   add("--runs", "DIR", _whole_path, text, _whole_path("runs/reproduce"))
   text = "list the stored runs that belong to no cell"
   parser.add_argument("--variants", action="store_true", help=text)

@@ -18,19 +18,19 @@ from ebmjax.paper.cells import Cell
 from ebmjax.paper.claims import Claim
 from ebmjax.paper.estimates import steps
 from ebmjax.paper.ledger import Ledger
-from ebmjax.paper.overall import SCALARS, Overall, last_step
+from ebmjax.paper.progress import SCALARS, Progress, last_step
 from ebmjax.runtime import failures
 
 PATIENCE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 class Settings(NamedTuple):
-  """Where runs go and what they are made of."""
+  """Where runs are stored, and which files they use."""
 
   runs: Path
   folders: Mapping[str, str | Path | None]  # of official files; None: look for them
   pretrained: str | Path | None = None  # the weights of CIFAR-100's trunk, npz
-  full: bool = True  # whether only the full data set will do
+  full: bool = True  # whether only runs on the full data set count
   measured: Path = store.MEASURED
 
 
@@ -51,11 +51,11 @@ class Outcome(NamedTuple):
 
 
 def read_ledger(cells: Sequence[Cell], settings: Settings) -> Ledger:
-  """Returns the cells against the stored results and the runs made here."""
+  """Compares the cells with the stored results and the runs made here."""
   entries = [*store.read(settings.measured), *store.find(settings.runs, cells)]
   if settings.full:
     entries = [entry for entry in entries if entry.data_full]
-  if settings.pretrained:  # runs from others do not answer for it
+  if settings.pretrained:  # runs from other weights do not count
     weights = trunk_digest(settings.pretrained)
     entries = [entry for entry in entries if entry.weights in (None, weights)]
   return Ledger(cells, entries)
@@ -78,28 +78,28 @@ class Session:
     self._device = estimates.this_device()
 
   def run(self) -> Outcome:
-    """Runs all that is missing and fits the budget, and returns the outcome."""
+    """Runs everything that is missing and fits the budget; returns the outcome."""
     ledger = self._ledger = read_ledger(self._cells, self._settings)
     wanted: dict[str, int] = {}
     for row in ledger.rows:
       count = self._seeds or row.cell.seeds
       wanted[row.cell.command] = max(count, wanted.get(row.cell.command, 0))
     left = {
-      chosen: len(_missing(ledger, chosen, count)) * self._seconds(chosen)
+      chosen: len(_missing(ledger, chosen, count)) * self._seconds_per_seed(chosen)
       for chosen, count in wanted.items()
     }
-    with Overall(sum(left.values())) as overall:
+    with Progress(sum(left.values())) as progress:
       for chosen in sorted(wanted, key=lambda chosen: left[chosen]):
         if left[chosen]:
-          self._run_command(chosen, wanted[chosen], overall)
+          self._run_command(chosen, wanted[chosen], progress)
     return self._outcome
 
-  def _run_command(self, chosen: str, count: int, overall: Overall) -> None:
+  def _run_command(self, chosen: str, count: int, progress: Progress) -> None:
     """Runs the missing seeds of one command, folder by folder."""
     tried: set[Path] = set()
     while (claim := self._claim(chosen, count)) is not None:
       try:
-        if claim.workdir in tried or not self._run_claim(chosen, claim, overall):
+        if claim.workdir in tried or not self._run_claim(chosen, claim, progress):
           return
       finally:
         claim.release()
@@ -108,8 +108,8 @@ class Session:
   def _claim(self, chosen: str, count: int) -> Claim | None:
     """Claims the next missing seeds of a command; None if there are no more."""
     folder = self._settings.runs / commands.short_name(chosen)
-    each = self._seconds(chosen)
-    most = None if self._end is None else max(int(self._left() / each), 1)
+    each = self._seconds_per_seed(chosen)
+    most = None if self._end is None else max(int(self._seconds_left() / each), 1)
     with claims.planning(self._settings.runs):
       # Read again: another process may have finished some meanwhile.
       self._ledger = read_ledger(self._cells, self._settings)
@@ -118,14 +118,14 @@ class Session:
       self._outcome.busy.append(f"{chosen}: {_seeds(choice.busy)}, in {folder}")
     return choice.claim
 
-  def _run_claim(self, chosen: str, claim: Claim, overall: Overall) -> bool:
+  def _run_claim(self, chosen: str, claim: Claim, progress: Progress) -> bool:
     """Runs the claimed seeds and returns whether they are finished."""
     name = f"{chosen}: {_seeds(claim.seeds)}"
-    each = self._seconds(chosen)
-    if time_left(chosen, claim, each) > self._left():
+    each = self._seconds_per_seed(chosen)
+    if time_left(chosen, claim, each) > self._seconds_left():
       self._outcome.too_long.append(name)
       return False
-    fault = self._run(chosen, claim, each, overall)
+    fault = self._run(chosen, claim, each, progress)
     if fault is None:
       self._outcome.finished.append(name)
     elif fault.busy:
@@ -134,23 +134,21 @@ class Session:
       self._outcome.failed.append(f"{name}: {fault.sentence}")
     return fault is None
 
-  def _seconds(self, chosen: str) -> float:
-    """Returns the expected time of one seed here."""
+  def _seconds_per_seed(self, chosen: str) -> float:
     measured = self._ledger.measurement(chosen)
     stored = self._ledger.entries
     return estimates.estimate(chosen, measured, stored, self._device).seconds
 
-  def _left(self) -> float:
-    """Returns the seconds that the budget has left."""
+  def _seconds_left(self) -> float:
     return math.inf if self._end is None else self._end - time.monotonic()
 
   def _run(
-    self, chosen: str, claim: Claim, each: float, overall: Overall
+    self, chosen: str, claim: Claim, each: float, progress: Progress
   ) -> Fault | None:
-    """Runs claimed seeds in a process; returns None if it finished, else why not."""
+    """Runs claimed seeds in a process; returns the fault if it did not finish."""
     command = run_command(chosen, claim, self._settings)
     try:
-      begin = _sign(claim.log, command)
+      begin = _log_command(claim.log, command)
     except OSError as error:
       return Fault(failures.unwritten(claim.log, error))
     with claim.log.open("ab") as log:
@@ -164,9 +162,9 @@ class Session:
       )
       try:
         total = steps(commands.load(chosen))
-        with overall.part(chosen, claim, each * len(claim.seeds), total) as look:
+        with progress.part(chosen, claim, each * len(claim.seeds), total) as poll:
           while _running(child):
-            look()
+            poll()
       finally:
         _end(child)
     if child.returncode == 0:
@@ -177,7 +175,7 @@ class Session:
 
 
 def time_left(chosen: str, claim: Claim, each: float) -> float:
-  """Returns the seconds that claimed seeds still take, of `each` in all.
+  """Returns the seconds that claimed seeds still need, at `each` for a whole seed.
 
   Seeds advance together, so an interrupted run has done the same share of each.
   """
@@ -215,7 +213,7 @@ def _seeds(seeds: Sequence[int]) -> str:
   return f"seeds {', '.join(map(str, seeds))}"
 
 
-def _sign(log: Path, command: Sequence[str]) -> int:
+def _log_command(log: Path, command: Sequence[str]) -> int:
   """Writes a run's command to its log and returns where its output begins."""
   with log.open("ab") as file:
     begin = file.tell()
@@ -232,10 +230,10 @@ def _running(child: subprocess.Popen[bytes]) -> bool:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-  """Ends a run that is still going: this process was interrupted.
+  """Stops a run that is still alive because this process was interrupted.
 
-  Control-C reaches the run too, so it is given the time to end by itself first.
-  Nothing is lost: checkpoints are written in one step.
+  Ctrl-C reaches the run too, so it first gets time to stop by itself. Nothing is lost:
+  checkpoints are written in one step.
   """
   for seconds, number in ((2.0, signal.SIGTERM), (PATIENCE, signal.SIGKILL)):
     try:
@@ -246,11 +244,11 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _last_sentence(log: Path, begin: int, code: int, data: str) -> str:
-  """Returns the run's own last sentence, or where to look for more."""
+  """Returns the run's last error message, or where its output is."""
   lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
-  said = [line for line in lines if line.startswith("ebmjax: ")]
-  if said and code > 0:
-    sentence = said[-1].removeprefix("ebmjax: ").replace("--workdir", "--runs")
+  errors = [line for line in lines if line.startswith("ebmjax: ")]
+  if errors and code > 0:
+    sentence = errors[-1].removeprefix("ebmjax: ").replace("--workdir", "--runs")
     # A run names its own keys; here a flag stands for them.
     here = f" (Here: --{data}=DIR.)" if "config.data.dir" in sentence else ""
     return sentence + here

@@ -1,4 +1,4 @@
-"""What was measured: an entry per finished run, of measured.json or of a folder.
+"""Finished runs, as entries of measured.json or of folders.
 
 Tables and figures read the same entries.
 """
@@ -22,7 +22,7 @@ from ebmjax.runtime.workdir import WEIGHTS, Workdir
 
 MEASURED = Path(__file__).parent / "measured.json"
 REJECTION = ("auroc_lowest", "fpr95_lowest")  # metrics of results.json
-_SEVERAL = ", "  # between the commits of a run that was resumed by another one
+_SEPARATOR = ", "  # between the commits of a run that another commit resumed
 _log = logging.getLogger("ebmjax")
 
 
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
   cell: str | None  # the first cell whose command it is
   command: str  # FILE[:variants] and flags, without seeds and data
   seeds: list[int]
-  accuracies: list[float]  # percent, one a seed
+  accuracies: list[float]  # percent, one per seed
   data_source: str
   data_digest: str
   data_full: bool
@@ -44,19 +44,19 @@ class Entry(NamedTuple):
   wall_time: float | None  # seconds, of all starts
   finished: str  # when, UTC, as the run recorded it; empty: not known
   config: dict[str, Any]  # what decides the result, by dotted key
-  weights: str | None = None  # a hash of the pre-trained ones' file; None: not known
-  budget: dict[str, int] | None = None  # of a seed, as in results.json; None: not known
-  rejection: dict[str, float] | None = None  # means over seeds in percent, likewise
-  folder: Path | None = None  # of the run, None where only this entry is left
+  weights: str | None = None  # digest of the pre-trained weights; None: not known
+  budget: dict[str, int] | None = None  # of a seed; None: not known
+  rejection: dict[str, float] | None = None  # means over seeds, percent
+  folder: Path | None = None  # of the run; None if only this entry exists
 
   @property
   def commits(self) -> list[str]:
-    """Returns the commit of each start, without repeats."""
-    return self.commit.split(_SEVERAL) if self.commit else ["unknown"]
+    """The commits of all starts."""
+    return self.commit.split(_SEPARATOR) if self.commit else ["unknown"]
 
   @property
   def run(self) -> dict[str, Any]:
-    """Returns what runs are compared by: the configuration with result versions."""
+    """What runs are compared by: the configuration with result versions."""
     return nested(self.config)
 
 
@@ -74,7 +74,7 @@ def read(path: Path = MEASURED) -> list[Entry]:
 
 
 def find(root: Path, cells: Iterable[Cell] = ()) -> list[Entry]:
-  """Returns the finished runs under `root`; one that cannot be read is warned of."""
+  """Finds the finished runs under `root`; warns about those that cannot be read."""
   owners = owners_of(cells)
   entries = []
   for path in stored.find(root):
@@ -108,7 +108,7 @@ def make_entry(
     data_source=facts.get("data_source", "data that were not recorded"),
     data_digest=facts.get("data_digest", ""),
     data_full=facts.get("data_full", False),
-    commit=_SEVERAL.join(facts.get("commits", [])) or environment.get("commit"),
+    commit=_SEPARATOR.join(facts.get("commits", [])) or environment.get("commit"),
     jax=environment.get("packages", {}).get("jax"),
     device=environment.get("device"),
     steps=facts.get("steps"),
@@ -125,14 +125,14 @@ def make_entry(
 
 
 def _rejection(results: Mapping[str, Any]) -> dict[str, float] | None:
-  """Returns how well the lowest energy rejects classes to come, if it was measured."""
+  """Returns how well the lowest energy rejects future classes, if it was measured."""
   means = {name: (results.get(name) or {}).get("mean") for name in REJECTION}
   known = {name: round(mean, 2) for name, mean in means.items() if mean is not None}
   return known or None
 
 
 def owners_of(cells: Iterable[Cell]) -> dict[str, Cell]:
-  """Returns the first cell that a run of each identity measures."""
+  """Maps each identity to the first cell that it measures."""
   found: dict[str, Cell] = {}
   for cell in cells:
     found.setdefault(commands.identity_of(cell.command), cell)
@@ -153,9 +153,9 @@ def _with_owner(entry: Entry, owners: Mapping[str, Cell]) -> Entry:
 def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[Entry]:
   """Adds the finished runs of `root` to `path` and returns all its entries.
 
-  A run of the same configuration, weights and seeds replaces an older one, by the times
-  that the runs recorded. Runs on partial data, or scored on images held out of the
-  training set, are refused.
+  A run of the same configuration, weights and seeds replaces an older one, by the
+  recorded time. Runs on partial data, or scored on images held out of the training set,
+  are refused.
   """
   if not root.is_dir():
     raise WorkdirError(f"{root} is not a folder; give one with finished runs under it.")
@@ -177,7 +177,7 @@ def collect(root: Path, cells: Iterable[Cell], path: Path = MEASURED) -> list[En
 
 
 def _fault(entry: Entry) -> str | None:
-  """Returns why a run's score is not one of the whole test set, or None."""
+  """Returns why a run's score does not count; None if it does."""
   if not entry.data_full:
     return "not the full data set"
   if entry.config.get("data.validation"):
@@ -200,7 +200,7 @@ def _write(
 
 
 def _text(entry: Entry) -> str:
-  """Returns an entry as JSON, without its folder and what later fields it lacks."""
+  """Returns an entry as JSON, without its folder or fields at their default."""
   kept = entry._replace(folder=None)._asdict()
   for name, usual in Entry._field_defaults.items():
     if kept[name] == usual:
@@ -210,9 +210,9 @@ def _text(entry: Entry) -> str:
 
 
 def _last_start(folder: Path) -> str:
-  """Returns when a run last started, of one that did not record its end.
+  """Returns when a run last started, for one that did not record its end.
 
-  The names of TensorBoard's files have the time; a file's own time is that of its copy.
+  The names of TensorBoard's files hold the time; a copy changes the files' own times.
   """
   names = [path.name for path in folder.glob("tensorboard/events.out.tfevents.*")]
   starts = [int(name.split(".")[3]) for name in names if name.split(".")[3].isdigit()]

@@ -1,4 +1,4 @@
-"""The outcome in a minute: verdicts by table, and the paper's claims one by one."""
+"""The outcome in short: verdicts by table, and each of the paper's claims."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,18 +10,19 @@ from ebmjax.paper.ledger import NOT_COMPARABLE, Ledger, Row
 from ebmjax.runtime import tabular
 
 WORDS = ("agrees", "differs", "open", NOT_COMPARABLE, "missing")
+_HEADER = ("table", *WORDS)
 
 
 class Finding(NamedTuple):
-  """What our runs say of a claim."""
+  """What our runs say about a claim."""
 
   claim: str
   verdict: str  # holds, does not hold or open
-  evidence: list[str]  # one text a pair of cells
+  evidence: list[str]  # one text per pair of cells
 
 
 def counts(ledger: Ledger) -> dict[str, Counter[str]]:
-  """Counts the verdicts of each table of the paper's; without a run: missing."""
+  """Counts the verdicts of each of the paper's tables; a cell may lack a run."""
   found = {
     name: Counter(map(_state, rows))
     for name, rows in ledger.by_table().items()
@@ -31,7 +32,7 @@ def counts(ledger: Ledger) -> dict[str, Counter[str]]:
 
 
 def findings(ledger: Ledger) -> list[Finding]:
-  """Returns what the measured cells say of every claim whose cells are all there."""
+  """Judges every claim whose cells are all in the ledger."""
   rows = {row.cell.id: row for row in ledger.rows}
   return [
     _finding(claim, rows)
@@ -43,11 +44,7 @@ def findings(ledger: Ledger) -> list[Finding]:
 def lines(ledger: Ledger) -> list[str]:
   """Returns the summary as plain text."""
   return [
-    f"{'table':<26}" + "".join(f"{word:>16}" for word in WORDS),
-    *(
-      f"{name:<26}" + "".join(f"{found[word]:>16}" for word in WORDS)
-      for name, found in counts(ledger).items()
-    ),
+    *tabular.aligned([_HEADER, *_rows(ledger)]),
     "",
     "The paper's claims, by our own runs:",
     *(
@@ -63,19 +60,24 @@ def lines(ledger: Ledger) -> list[str]:
 
 def markdown(ledger: Ledger) -> str:
   """Returns the summary as a block of BENCHMARKS.md."""
-  table = [
-    (name, *(found[word] for word in WORDS)) for name, found in counts(ledger).items()
-  ]
   stated = [
     (found.claim, found.verdict, "; ".join(found.evidence))
     for found in findings(ledger)
   ]
   parts = (
-    tabular.markdown(("table", *WORDS), table),
+    tabular.markdown(_HEADER, _rows(ledger)),
     verdicts.CRITERION,
     tabular.markdown(("the paper's claim", "by our runs", "evidence"), stated),
   )
   return "\n\n".join(parts) + "\n"
+
+
+def _rows(ledger: Ledger) -> list[list[str]]:
+  """Returns the numbers of verdicts in columns as in `_HEADER`."""
+  return [
+    [name, *(str(found[word]) for word in WORDS)]
+    for name, found in counts(ledger).items()
+  ]
 
 
 def _state(row: Row) -> str:
@@ -83,7 +85,7 @@ def _state(row: Row) -> str:
 
 
 def _finding(claim: PaperClaim, rows: Mapping[str, Row]) -> Finding:
-  """Judges a claim: it holds if every pair holds, and not if one is the other way."""
+  """Judges a claim: it holds if every pair does, and does not if one is reversed."""
   found = [_pair(rows[first], rows[second]) for first, second in claim.pairs]
   words = {word for word, _ in found}
   verdict = "open"
@@ -104,17 +106,22 @@ def _pair(first: Row, second: Row) -> tuple[str, str]:
   ours, other = first.measured.summary, second.measured.summary
   found = verdicts.difference(ours, other)
   figures = f"{a} {ours.mean:.2f}, {b} {other.mean:.2f}, {wording.signed(found)}"
-  if found.low is None or found.high is None:
-    word, note = "open", " (one seed)"
-  elif found.low <= 0 <= found.high:
-    word, note = "open", " (either way)"
-  else:
-    word, note = ("holds", "") if found.low > 0 else ("does not hold", " (the reverse)")
+  word, note = _judged(found.interval)
   return word, f"{shared}: {figures}{note}"
 
 
+def _judged(interval: tuple[float, float] | None) -> tuple[str, str]:
+  """Returns whether a difference is above zero, and a remark if it is not."""
+  if interval is None:
+    return "open", " (one seed)"
+  low, high = interval
+  if low <= 0 <= high:
+    return "open", " (either way)"
+  return ("holds", "") if low > 0 else ("does not hold", " (the reverse)")
+
+
 def _names(first: Row, second: Row) -> tuple[str, str, str]:
-  """Returns what two cells share, and names that tell them apart."""
+  """Splits the ids of two cells into the part they share and the parts that differ."""
   parts = [row.cell.short_id.split("/") for row in (first, second)]
   pairs = list(zip(*parts, strict=True))
   shared = "/".join(a for a, b in pairs if a == b)

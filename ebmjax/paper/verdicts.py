@@ -3,7 +3,7 @@
 >>> from ebmjax.metrics import Summary
 >>> from ebmjax.paper import verdicts
 >>> found = verdicts.difference(Summary(51.0, 0.5, 10), Summary(53.0, 0.4, 10))
->>> round(found.mean, 2), round(found.low, 2), round(found.high, 2)
+>>> round(found.mean, 2), *(round(end, 2) for end in found.interval)
 (-2.0, -3.45, -0.55)
 >>> verdicts.judge(found)
 'differs'
@@ -13,8 +13,8 @@ import math
 from typing import NamedTuple
 
 from ebmjax.metrics import Summary
+from ebmjax.report.significance import LEVEL
 
-LEVEL = 0.95
 MARGIN = 2.0  # points: a difference known to be smaller does not matter
 CRITERION = (
   f"Agrees: the {100 * LEVEL:.0f} % interval of our mean minus the paper's lies within "
@@ -25,43 +25,43 @@ CRITERION = (
 )
 
 
-class Difference(NamedTuple):
-  """A mean less another, in points, with its interval; None: one seed, no interval."""
+class MeanDifference(NamedTuple):
+  """The difference of two means, in points."""
 
   mean: float
-  low: float | None
-  high: float | None
+  interval: tuple[float, float] | None  # None: a side has a single seed
 
 
-def half_width(sem: float, n: int) -> float:
-  """Returns half of the t-interval of a mean of `n` values with this standard error."""
+def half_width(found: Summary) -> float | None:
+  """Returns half the width of the t-interval of a mean; None without an error."""
+  if found.sem is None or found.n < 2:
+    return None
   from scipy.special import stdtrit  # a slow import, and most commands do not need it
 
-  return float(stdtrit(n - 1, (1 + LEVEL) / 2)) * sem
+  return float(stdtrit(found.n - 1, (1 + LEVEL) / 2)) * found.sem
 
 
-def difference(ours: Summary, other: Summary) -> Difference:
-  """Returns `ours` less `other`; the half-widths of both intervals add in quadrature.
+def difference(ours: Summary, other: Summary) -> MeanDifference:
+  """Returns `ours` minus `other`; the half-widths of both intervals add in quadrature.
 
-  A standard error of several seeds that is None is unknown: that side counts as exact.
+  A side of several seeds whose standard error is not known counts as exact.
   """
   mean = ours.mean - other.mean
   if min(ours.n, other.n) < 2:
-    return Difference(mean, None, None)
-  half = math.hypot(
-    *(half_width(side.sem, side.n) for side in (ours, other) if side.sem is not None)
-  )
-  return Difference(mean, mean - half, mean + half)
+    return MeanDifference(mean, None)
+  half = math.hypot(*(half_width(side) or 0.0 for side in (ours, other)))
+  return MeanDifference(mean, (mean - half, mean + half))
 
 
-def judge(found: Difference, doubtful: bool = False) -> str:
+def judge(found: MeanDifference, doubtful: bool = False) -> str:
   """Returns agrees, differs or open.
 
-  Where the other side's error is `doubtful` its true interval may be wide: a difference
-  then stays open.
+  If the other side's error is `doubtful`, its true interval may be wider, so "differs"
+  becomes "open".
   """
-  if found.low is None or found.high is None:
+  if found.interval is None:
     return "open"
-  if max(abs(found.low), abs(found.high)) <= MARGIN:
+  low, high = found.interval
+  if max(abs(low), abs(high)) <= MARGIN:
     return "agrees"
-  return "open" if doubtful or found.low <= 0 <= found.high else "differs"
+  return "open" if doubtful or low <= 0 <= high else "differs"

@@ -1,4 +1,4 @@
-"""Numbers and verdicts in words, shared by the listing and the Markdown tables."""
+"""Numbers and verdicts as text, shared by the listing and the Markdown tables."""
 
 import functools
 import json
@@ -13,7 +13,7 @@ from ebmjax.paper.cells import PUBLISHED_TRUNK, Cell
 from ebmjax.paper.commands import cell_for
 from ebmjax.paper.estimates import Estimate
 from ebmjax.paper.ledger import Ledger, Measurement, Row
-from ebmjax.paper.verdicts import Difference
+from ebmjax.paper.verdicts import MeanDifference
 from ebmjax.report import labels
 from ebmjax.runtime import cost
 
@@ -32,8 +32,18 @@ def mean(found: Summary) -> str:
   return f"{_mean_sem(found.mean, found.sem)} ({found.n})"
 
 
+def config(command: str) -> str:
+  """Returns FILE[:variants] and flags as Markdown's code, without the folder."""
+  return f"`{command.removeprefix('configs/')}`"
+
+
+def commits(measured: Measurement) -> str:
+  """Returns the commits as Markdown's code."""
+  return ", ".join(f"`{commit}`" for commit in measured.commits)
+
+
 def published(cell: Cell) -> str:
-  """Formats the published mean and standard error; a question mark: a doubtful one."""
+  """Formats the published mean and its error; a doubtful one has a question mark."""
   if cell.accuracy is None:
     return "-"
   return _mean_sem(cell.accuracy, cell.sem) + ("?" if cell.sem_doubtful else "")
@@ -43,13 +53,14 @@ def _mean_sem(mean: float, sem: float | None) -> str:
   return labels.plain(labels.mean_sem(mean, sem))
 
 
-def signed(found: Difference | None) -> str:
-  """Formats a difference in points with its interval; nothing published: a dash."""
+def signed(found: MeanDifference | None) -> str:
+  """Formats a difference in points with its interval; a dash if there is none."""
   if found is None:
     return "-"
-  if found.low is None or found.high is None:
+  if found.interval is None:
     return f"{found.mean:+.2f}"
-  return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+  low, high = found.interval
+  return f"{found.mean:+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 def reading(measured: Measurement) -> dict[str, str]:
@@ -58,7 +69,7 @@ def reading(measured: Measurement) -> dict[str, str]:
 
 
 def note(measured: Measurement) -> str:
-  """Returns what is to be known of a variant: its reading, and its trunk's weights."""
+  """Returns the note on a variant: its trunk if unusual, else the hand-written one."""
   weights = ", ".join(measured.weights)
   if weights in ("", PUBLISHED_TRUNK):
     return reading(measured).get("note", "")
@@ -68,10 +79,10 @@ def note(measured: Measurement) -> str:
 
 
 def beside(measured: Measurement) -> str:
-  """Returns the published figure that a variant is near to, or a dash.
+  """Returns the published figure that is nearest to a variant, or a dash.
 
-  That is the one its reading names, or the paper's for the same problem, method and
-  network: a figure of another configuration, which gets no verdict.
+  The hand-written notes may name it. Otherwise it is the paper's for the same problem,
+  method and network: a figure of another configuration, which gets no verdict.
   """
   named = reading(measured).get("published")
   if named:
@@ -98,19 +109,19 @@ def seeds_left(row: Row) -> int:
 
 
 def time_left(ledger: Ledger, row: Row) -> Estimate:
-  """Returns the time of all missing seeds."""
+  """Estimates the time of all missing seeds."""
   command = row.cell.command
   each = estimates.estimate(command, ledger.measurement(command), ledger.entries)
   return Estimate(each.seconds * seeds_left(row), each.basis)
 
 
 def duration(left: Estimate) -> str:
-  """Formats a time, with a question mark where it is a guess."""
+  """Formats a time, with a question mark if it is a guess."""
   return cost.duration(left.seconds) + ("?" if left.basis == "guess" else "")
 
 
 def waiting(ledger: Ledger, rows: Iterable[Row]) -> str:
-  """Names the cells that have no run, with the time they would take; none: nothing."""
+  """Lists the cells without a run with their times; empty if there are none."""
   found = [
     f"`{row.cell.short_id}` ({duration(time_left(ledger, row))})"
     for row in rows
@@ -120,7 +131,7 @@ def waiting(ledger: Ledger, rows: Iterable[Row]) -> str:
 
 
 def all_hours_left(ledger: Ledger, rows: list[Row]) -> float:
-  """Returns the hours that some cells still need; cells of one command share them."""
+  """Returns the hours that some cells still need; those of one command share runs."""
   each: dict[str, float] = {}
   for row in rows:
     left = time_left(ledger, row).seconds

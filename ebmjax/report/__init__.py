@@ -3,7 +3,7 @@
 `write` needs the evaluations of a run as a `History`. A metric is a row of `METRICS` or
 a `MetricSpec` passed to `write`. Of `facts`, this package reads `data_source`,
 `data_full`, `wall_time` (seconds), `steps_per_second` (over all seeds) and `budget`,
-all optional; it stores the others unread.
+all optional; it stores other facts unchanged.
 """
 
 from ebmjax.report.files import write

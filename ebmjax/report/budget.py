@@ -1,4 +1,4 @@
-"""The cost of a run, as every output states it."""
+"""The budget of a run, as every output shows it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from ebmjax.report import labels
 
 
 class Cost(NamedTuple):
-  """A number of a run's budget."""
+  """One number in a run's budget."""
 
   name: str  # its key in the budget of results.json
   title: str
@@ -40,7 +40,7 @@ COSTS = (
 
 
 def rows(results: Mapping[str, Any]) -> dict[Cost, str]:
-  """Returns the costs in results, such as "1.69 TFLOP"; older results have none."""
+  """Returns the costs in results, such as "1.69 TFLOP"; older results lack them."""
   found = results.get("budget")
   known = found if isinstance(found, Mapping) else {}
   return {

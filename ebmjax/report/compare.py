@@ -1,7 +1,7 @@
 """Several finished runs side by side: a row each, and differences from the first."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ebmjax.config.identity import differences
@@ -10,7 +10,7 @@ from ebmjax.report import labels, paper_comparison, scores, significance
 from ebmjax.report.stored import StoredRun
 from ebmjax.runtime.workdir import WEIGHTS
 
-# Keys of the images that are scored, and those that comparable runs share.
+# Keys that decide which images are scored; the keys that comparable runs share.
 _SCORED_DATA = ("data.name", "data.memorise", "data.validation")
 _SHARED = ("data.", "stream.")
 OTHER_DATA = "other data: no test"
@@ -24,8 +24,9 @@ class Comparison(NamedTuple):
   """Runs side by side."""
 
   runs: Sequence[StoredRun]
-  rows: list[dict[str, Any]]  # what CSV and JSON have of each
-  notes: list[str]  # why they are not like for like
+  rows: list[dict[str, Any]]  # what CSV and JSON hold about each
+  differing: dict[str, list[Any]]  # {key: its value in each run} where any differs
+  same_data: bool  # whether all were scored on the same data, as far as is known
 
 
 def compare(runs: Sequence[StoredRun]) -> Comparison:
@@ -42,7 +43,7 @@ def compare(runs: Sequence[StoredRun]) -> Comparison:
   corrected = significance.holm([difference["p"] for difference in tested])
   for difference, p in zip(tested, corrected, strict=True):
     difference["p_holm"] = p
-  return Comparison(runs, rows, _notes(runs, rows))
+  return Comparison(runs, rows, differing, _same_data(runs, differing))
 
 
 def _row(name: str, run: StoredRun, differing: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,41 +75,42 @@ def _difference(run: StoredRun, first: StoredRun) -> dict[str, Any]:
     for each in (run, first)
   )
   found = significance.compare(own, other)
-  if not same_data([run, first]):
+  both = (run, first)
+  if not _same_data(both, _differing(both)):
     found = found._replace(low=None, high=None, p=None, test=OTHER_DATA)
   return found._asdict() | {"p_holm": None}
 
 
-def same_data(runs: Sequence[StoredRun]) -> bool:
-  """Returns whether runs were scored on the same data, as far as is known."""
-  apart = _differing(runs).keys() & set(_SCORED_DATA)
-  return not apart and not _several(runs, "data_digest")
+def _same_data(runs: Sequence[StoredRun], differing: Collection[str]) -> bool:
+  """Returns whether runs with these differing keys were scored on the same data."""
+  apart = set(_SCORED_DATA).intersection(differing)
+  return not apart and not _disagree(runs, "data_digest")
 
 
-def _notes(runs: Sequence[StoredRun], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def notes(found: Comparison) -> list[str]:
   """Returns a sentence for each reason why the runs are not comparable."""
   reasons = [
     f"the runs differ in {key} ({', '.join(dict.fromkeys(map(labels.shown, values)))})"
-    for key, values in _differing(runs).items()
-    # A key that one lacks follows from a choice, which is listed itself.
+    for key, values in found.differing.items()
+    # A key that a run lacks follows from a choice, which is listed itself.
     if key.startswith(_SHARED) and None not in values
   ]
-  if _several(runs, "data_digest"):
+  if _disagree(found.runs, "data_digest"):
     reasons.append("the images of the runs are not the same")
-  if _several(runs, WEIGHTS):
+  if _disagree(found.runs, WEIGHTS):
     reasons.append("the runs start from different pre-trained weights")
-  notes = [f"Not directly comparable: {reason}." for reason in reasons]
-  if not same_data(runs):
-    notes.append(NOT_RANKED)
-  part = ", ".join(row["name"] for row in rows if row["data_full"] is False)
+  sentences = [f"Not directly comparable: {reason}." for reason in reasons]
+  if not found.same_data:
+    sentences.append(NOT_RANKED)
+  part = ", ".join(row["name"] for row in found.rows if row["data_full"] is False)
   if part:
-    notes.append(f"Not the full data set: {part}; not comparable with the paper's.")
-  return notes
+    sentences.append(f"Not the full data set: {part}; not comparable with the paper's.")
+  return sentences
 
 
 def story(found: Comparison) -> str:
-  """Returns which run is the highest, or why none is named."""
-  if not same_data(found.runs):
+  """Says which run has the highest accuracy, or why none is named."""
+  if not found.same_data:
     return "The runs were scored on different data; their accuracies are not ranked."
   best = max(found.rows, key=lambda row: row["metrics"][scores.HEADLINE]["mean"])
   score = labels.score(best["metrics"][scores.HEADLINE]) + labels.PERCENT
@@ -116,7 +118,7 @@ def story(found: Comparison) -> str:
 
 
 def names(runs: Sequence[StoredRun]) -> list[str]:
-  """Returns a name for each run: its folder's, with its parent's where that repeats."""
+  """Returns a name for each run: its folder's, with the parent's if that repeats."""
   paths = [run.path.resolve() for run in runs]
   same = Counter(path.name for path in set(paths))
   chosen = [
@@ -130,13 +132,13 @@ def names(runs: Sequence[StoredRun]) -> list[str]:
   ]
 
 
-def _several(runs: Sequence[StoredRun], fact: str) -> bool:
-  """Returns whether the runs that know it have different values of a fact."""
+def _disagree(runs: Sequence[StoredRun], fact: str) -> bool:
+  """Returns whether the runs that recorded a fact disagree on it."""
   return len({run.results["facts"].get(fact) for run in runs} - {None}) > 1
 
 
 def _differing(runs: Sequence[StoredRun]) -> dict[str, list[Any]]:
-  """Returns {key: its value in each run} of the keys in which any differs.
+  """Returns {key: its value in each run} for the keys in which any run differs.
 
   Keys that every run has come first; a run without a key has None.
   """

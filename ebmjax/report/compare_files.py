@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ebmjax.config import flat_keys
-from ebmjax.report import labels
+from ebmjax.report import compare, labels
 from ebmjax.report.compare import Comparison
 from ebmjax.report.compare_tables import tables
 from ebmjax.runtime import atomic, tabular
@@ -21,14 +21,14 @@ def text(found: Comparison) -> str:
     shown = [f"{table.caption}:", *lines] if table.rows else []
     blocks.append([*shown, table.note] if table.note else shown)
   rule = "-" * max(len(line) for block in blocks for line in block)
-  parts = (*blocks, found.notes)
+  parts = (*blocks, compare.notes(found))
   body = f"\n{rule}\n".join("\n".join(block) for block in parts if block)
   return labels.plain(f"{rule}\n{body}\n{rule}")
 
 
 def write(out: Path, page: str, found: Comparison) -> None:
   """Writes the page to `out`, and the table as CSV and JSON beside it."""
-  # The page first: tables without it would look like another program's.
+  # The page first: tables without a page look like another program's files.
   contents = (page, to_csv(found.rows), to_json(found))
   for path, content in zip((out, *tables_beside(out)), contents, strict=True):
     atomic.write(path, content)
@@ -41,7 +41,7 @@ def tables_beside(page: Path) -> tuple[Path, Path]:
 
 def to_json(found: Comparison) -> str:
   """Returns the rows and warnings as JSON."""
-  content = {"runs": found.rows, "warnings": found.notes}
+  content = {"runs": found.rows, "warnings": compare.notes(found)}
   return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 

@@ -26,7 +26,7 @@ def render(found: Comparison) -> str:
     "comparison of runs",
     heading,
     [compare.story(found)],
-    *map(banner, found.notes),
+    *map(banner, compare.notes(found)),
     *(section(title, *chain(*map(_table, shown))) for title, shown in parts),
     plots.gallery("Figures", compare_plots.draw(found)),
     section("Each task", _tasks(found)),

@@ -25,7 +25,7 @@ def draw(found: Comparison) -> dict[str, Chart]:
 
 
 def _line_styles(names: Sequence[str]) -> list[dict[str, Any]]:
-  """Returns colour, marker and label of each run; markers differ, too."""
+  """Returns the colour, marker and label of each run's line."""
   markers = cycle(plotting.MARKERS)
   return [
     {"color": colour, "marker": marker, "label": plotting.fitting(name, 40)}
@@ -41,7 +41,7 @@ def _legend(figure: "Figure", names: Sequence[str]) -> None:
 
 
 def _curves(runs: Sequence[StoredRun], names: Sequence[str]) -> Chart:
-  """Draws the average accuracy over the tasks seen so far, a line per run."""
+  """Draws the average accuracy over the tasks seen so far, one line per run."""
   figure, axes = plotting.new_figure(plots.WIDTH, plots.HEIGHT + 0.12 * len(runs))
   for run, look in zip(runs, _line_styles(names), strict=True):
     values = plots.mean_so_far(100 * np.asarray(run.history.evaluations.accuracy))
@@ -61,7 +61,7 @@ def _curves(runs: Sequence[StoredRun], names: Sequence[str]) -> Chart:
 
 
 def _dots(runs: Sequence[StoredRun], names: Sequence[str]) -> Chart:
-  """Draws the accuracy of each task at the end, a dot per run."""
+  """Draws the accuracy of each task at the end, one dot per run."""
   figure, axes = plotting.new_figure(plots.WIDTH, plots.HEIGHT + 0.12 * len(runs))
   tasks = 0
   for place, (run, look) in enumerate(zip(runs, _line_styles(names), strict=True)):

@@ -14,14 +14,14 @@ Rows = Sequence[Mapping[str, Any]]  # of a comparison
 
 
 class Table(NamedTuple):
-  """A table without rows is left out; its note is shown all the same."""
+  """A table; one without rows is left out, but its note is shown."""
 
   caption: str
   header: Sequence[str]
   rows: Sequence[Sequence[str]]
-  look: str  # classes of the style sheet
+  look: str  # classes in the style sheet
   note: str = ""
-  meanings: Mapping[str, str] = {}  # of what a row begins with
+  meanings: Mapping[str, str] = {}  # of the labels that rows begin with
 
 
 def tables(found: Comparison) -> dict[str, list[Table]]:
@@ -29,13 +29,13 @@ def tables(found: Comparison) -> dict[str, list[Table]]:
   return {
     "Results": [_results(found)],
     "Differences": [_differences(found.rows)],
-    "What was run": [_runs(found.rows), _keys(found.rows)],
+    "What was run": [_runs(found.rows), _keys(found)],
   }
 
 
 def _results(comparison: Comparison) -> Table:
-  """Returns a row per metric and cost, and the paper's number; a column per run."""
-  runs, made, _ = comparison
+  """Returns a row per metric and cost and for the paper, with a column per run."""
+  runs, made = comparison.runs, comparison.rows
   found = [scores.rows(run.results) for run in runs]
   specs = {spec.name: spec for run in reversed(found) for spec, _ in run}
   summaries = [{spec.name: summary for spec, summary in run} for run in found]
@@ -64,7 +64,7 @@ def _paper_cell(row: Mapping[str, Any]) -> str:
 
 
 def _starred(made: Rows) -> str:
-  """Returns what the star behind some of the paper's numbers means."""
+  """Explains the star after some of the paper's numbers; empty without one."""
   found = [
     f"{row['name']}: {labels.listed(row['departures'])}"
     for row in made
@@ -88,7 +88,7 @@ def _differences(made: Rows) -> Table:
 
 
 def _difference(found: Mapping[str, Any]) -> tuple[str, ...]:
-  """Returns the cells of a difference; dashes where there is no test."""
+  """Returns the cells of a difference; dashes if there is no test."""
   mean, low, high = (
     DASH if found[key] is None else labels.decimal(found[key], sign="+")
     for key in ("mean", "low", "high")
@@ -106,14 +106,11 @@ def _runs(made: Rows) -> Table:
   return Table("The runs", ("run", *keys[1:]), rows, "named texts")
 
 
-def _keys(made: Rows) -> Table:
-  differing = list(made[0]["differing"])
+def _keys(found: Comparison) -> Table:
   return Table(
     "Configuration keys in which the runs differ, beyond seeds",
-    ("key", *(row["name"] for row in made)),
-    [
-      [key, *(labels.shown(row["differing"][key]) for row in made)] for key in differing
-    ],
+    ("key", *(row["name"] for row in found.rows)),
+    [[key, *map(labels.shown, values)] for key, values in found.differing.items()],
     "keys",
-    "" if differing else ALIKE,
+    "" if found.differing else ALIKE,
   )

@@ -1,4 +1,4 @@
-"""The parts of a page on how a run was made: configuration, versions, times."""
+"""The parts of a page about how a run was made: configuration, versions, times."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,7 +31,7 @@ SHOWN = ("data_source", "data_full", "command", "environment", "commits")
 
 
 def sections(results: Mapping[str, Any]) -> list[Markup]:
-  """Returns how to run it again, the configuration, and what it ran on."""
+  """Returns the sections on the command, the configuration and the machine."""
   facts = results["facts"]
   return [
     section("Run it again", *_command(facts.get("command"))),
@@ -49,7 +49,7 @@ def _command(command: str | None) -> list[Markup]:
 
 
 def _config(config: Mapping[str, Any]) -> list[Markup]:
-  """Returns the keys that identify the run and the changed ones; folds the others."""
+  """Shows the keys that identify the run and the changed ones; folds the others."""
   given, usual = (
     {key: labels.shown(value) for key, value in values.items()}
     for values in (flat_keys(config), _defaults(flat_keys(config)))
@@ -111,7 +111,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _fact(key: str, value: Any) -> tuple[str, str]:
-  """Returns the name of a fact, and its value in words."""
+  """Returns the label of a fact, and its value as text."""
   first, *rest = key.split(".")
   name, written = _FACTS.get(first, (first, None))
   if written is None or not isinstance(value, int | float):
@@ -119,7 +119,7 @@ def _fact(key: str, value: Any) -> tuple[str, str]:
   return ", ".join([name, *rest]).replace("_", " "), written(value)
 
 
-# What facts are called, and how those that are numbers are written.
+# The label of each fact, and the format of its number.
 _FACTS: dict[str, tuple[str, Callable[[Any], str] | None]] = {
   "steps_per_second": ("steps per second, all seeds", "{:,.1f}".format),
   "seconds_to_first_chunk": ("time to the first steps", labels.duration),

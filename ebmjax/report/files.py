@@ -32,7 +32,7 @@ def write(
   extra: Sequence[MetricSpec] = (),
   paper: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-  """Returns the results of a run, after writing them and the figures to `workdir`.
+  """Writes the results and figures of a run to `workdir`, and returns the results.
 
   `scalars` are the training curves, one mapping with step, seed and loss per point;
   `extra` are metrics besides those of `scores.METRICS`, and `paper` is the published
@@ -56,7 +56,7 @@ def write(
 
 
 def _write_board(folder: Path, results: Mapping[str, Any], step: int) -> None:
-  """Adds the metrics, at the run's last step, to its TensorBoard curves."""
+  """Adds the metrics to the run's TensorBoard curves, at its last step."""
   found = {
     f"metrics/{spec.name}": summary["mean"]
     for spec, summary in scores.rows(results)
@@ -67,7 +67,7 @@ def _write_board(folder: Path, results: Mapping[str, Any], step: int) -> None:
 
 
 def _metrics_csv(results: Mapping[str, Any], history: History) -> str:
-  """Returns a row per seed and a column per metric; empty where there is no value."""
+  """Returns a row per seed and a column per metric; undefined values are empty."""
   columns = scores.by_seed(results, history)
   rows = [
     (seed, *(_number(column[run]) for _, column in columns))
@@ -91,14 +91,14 @@ def _accuracy_csv(history: History) -> str:
 def _avalanche_csv(history: History) -> str:
   """Returns the mean over seeds in the layout of Avalanche's CSVLogger.
 
-  Its readers expect its conventions: experiences from 0, fractions of 1 with four
-  decimals, and forgetting as the fall since the experience was learned.
+  Programs that read it expect its conventions: experiences from 0, fractions of 1 with
+  four decimals, and forgetting as the drop since the experience was learned.
   """
   mean = matrices(history)[0].mean(axis=0)
   rows = []
   for training, task in np.argwhere(~np.isnan(mean)):
-    fall = mean[task, task] - mean[training, task] if task < training else 0.0
-    numbers = (_number(mean[training, task]), "", _number(fall))
+    drop = mean[task, task] - mean[training, task] if task < training else 0.0
+    numbers = (_number(mean[training, task]), "", _number(drop))
     rows.append((task, training, *numbers))
   return csv_text(AVALANCHE_HEADER, rows)
 

@@ -1,4 +1,4 @@
-"""A run and its outcome, as titles, sentences and numbers."""
+"""A run and its outcome as titles, sentences and numbers."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ _SETTINGS = {
   "joint": "all at once",
 }
 _OBJECTIVES = {"ce": "cross-entropy"}
-FEW = 4  # texts that a sentence spells out; the others are counted
+FEW = 4  # texts that a sentence lists; it counts the others
 SPACE, MINUS, DASH = "\N{NO-BREAK SPACE}", "\N{MINUS SIGN}", "\N{EN DASH}"
 PERCENT = f"{SPACE}%"
 _PLAIN = {ord(a): b for a, b in (("±", "+-"), (MINUS, "-"), (DASH, "-"), (SPACE, " "))}
 
 
 def title(group: str, name: Any) -> str:
-  """Returns the title of a component, such as "iCaRL"; the name where it has none.
+  """Returns the title of a component, such as "iCaRL"; its name if there is none.
 
   A stored run may name a component of a package that is not installed here.
   """
@@ -34,18 +34,18 @@ def title(group: str, name: Any) -> str:
 
 
 def data(config: Mapping[str, Any]) -> str:
-  """Returns the data as tasks, such as "split MNIST"."""
+  """Returns the stream and its data, such as "split MNIST"."""
   return f"{config['stream']['name']} {title('data', config['data']['name'])}"
 
 
 def setting(config: Mapping[str, Any]) -> str:
-  """Returns setting and scenario, such as "boundary-aware, class-incremental"."""
+  """Returns the setting and scenario, such as "boundary-aware, class-incremental"."""
   stream = config["stream"]
   return f"{stream['setting'].replace('_', '-')}, {stream['scenario']}-incremental"
 
 
 def heading(results: Mapping[str, Any]) -> str:
-  """Returns the run and its outcome in a line."""
+  """Returns the run and its outcome in one line."""
   config, average = results["config"], results["average_accuracy"]
   network, method = config["network"]["name"], config["method"]["name"]
   name = title("network", network)
@@ -56,7 +56,7 @@ def heading(results: Mapping[str, Any]) -> str:
 
 
 def story(results: Mapping[str, Any]) -> list[str]:
-  """Returns sentences on what was run and its outcome."""
+  """Returns sentences about what was run and its outcome."""
   config = results["config"]
   stream, tasks = config["stream"], config["stream"]["tasks"]
   count = "is 1 task" if tasks == 1 else f"are {tasks} tasks"
@@ -74,7 +74,7 @@ def story(results: Mapping[str, Any]) -> list[str]:
 
 
 def mean_sem(mean: float, sem: float | None) -> str:
-  """Returns "mean ± SEM"; the mean alone of a single seed."""
+  """Returns "mean ± SEM", or only the mean of a single seed."""
   return decimal(mean) if sem is None else f"{decimal(mean)} ± {sem:.2f}"
 
 
@@ -94,15 +94,15 @@ def cited(cell: Mapping[str, Any] | None, missing: str = DASH) -> str:
 
 
 def decimal(value: float, sign: str = "") -> str:
-  """Returns a number with two decimals and a minus as wide as a digit; NaN: a dash.
+  """Formats a number with two decimals and a typographic minus; NaN is a dash.
 
-  With the sign "+" positive numbers have one, too.
+  With the sign "+", positive numbers have a sign too.
   """
   return DASH if math.isnan(value) else f"{value:{sign}.2f}".replace("-", MINUS)
 
 
 def amount(number: float, unit: str) -> str:
-  """Returns three digits of a number that is not negative, such as "1.69 TFLOP".
+  """Formats a number of 0 or more with three digits, such as "1.69 TFLOP".
 
   >>> [plain(amount(number, "B")) for number in (0, 31_400, 999_600)]
   ['0 B', '31.4 kB', '1 MB']
@@ -123,7 +123,7 @@ def listed(texts: Iterable[str]) -> str:
 
 
 def shown(value: Any) -> str:
-  """Returns a key's value; a dash for None, and something to see for what is empty."""
+  """Formats a key's value; None becomes a dash, and empty values stay visible."""
   if value is None:
     return DASH
   if isinstance(value, list | tuple):
@@ -132,17 +132,17 @@ def shown(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-  """Returns a text in ASCII, for any terminal."""
+  """Returns the text in ASCII, for any terminal."""
   return text.translate(_PLAIN)
 
 
 def columns(rows: Iterable[Iterable[str]]) -> list[str]:
-  """Returns a line of ASCII for each row, its cells in columns of equal width."""
+  """Returns a line of ASCII for each row, with aligned columns."""
   return tabular.aligned([[plain(cell) for cell in row] for row in rows])
 
 
 def duration(seconds: float) -> str:
-  """Returns a time such as "6 min 4 s"."""
+  """Formats a time, such as "6 min 4 s"."""
   if seconds < 60:
     return f"{seconds:.1f} s"
   minutes, rest = divmod(round(seconds), 60)

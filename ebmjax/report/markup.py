@@ -1,4 +1,4 @@
-"""HTML as escaped text: what is not `Markup` is shown, never interpreted."""
+"""Builds HTML; any text that is not `Markup` is escaped."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -9,14 +9,14 @@ VOID = ("meta",)  # elements without content or end
 
 
 class Markup(str):
-  """Text that is markup already."""
+  """Text that is already markup."""
 
 
 def element(tag: str, /, *children: Any, **attributes: Any) -> Markup:
   """Returns <tag attributes>children</tag>, children and values escaped.
 
-  Names of attributes lose a final underscore and have hyphens for the others
-  (`class_`, `aria_label`); one that is None is left out.
+  In names of attributes a final underscore is dropped and others become hyphens
+  (`class_`, `aria_label`). An attribute that is None is left out.
   """
   written = "".join(
     f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
@@ -29,7 +29,7 @@ def element(tag: str, /, *children: Any, **attributes: Any) -> Markup:
 
 
 def join(parts: Iterable[Any], between: str = "") -> Markup:
-  """Returns the parts one after another, each escaped unless it is markup."""
+  """Joins the parts, escaping those that are not markup."""
   return Markup(
     between.join(
       part if isinstance(part, Markup) else html.escape(str(part)) for part in parts
@@ -43,7 +43,7 @@ def table(
   rows: Iterable[Sequence[Any]],
   class_: str | None = None,
 ) -> Markup:
-  """Returns a table whose rows begin with their name; a wide one scrolls."""
+  """Returns a table whose rows begin with a header cell; a wide table scrolls."""
   head = element("tr", *(element("th", name, scope="col") for name in header))
   body = (
     element(
@@ -58,26 +58,26 @@ def table(
     element("tbody", *body),
     class_=class_,
   )
-  # Reached by the keyboard too, because it may scroll.
+  # It can take the keyboard's focus, because it may scroll.
   return element(
     "div", content, class_="scroll", tabindex=0, role="region", aria_label=caption
   )
 
 
 def section(title: str, *content: Any) -> Markup:
-  """Returns a part of a page under its heading."""
+  """Returns a section of a page with its heading."""
   return element("section", element("h2", title), *content)
 
 
 def folded(title: str, *content: Any) -> Markup:
-  """Returns content that a click on its title shows."""
+  """Returns content that is hidden until its title is clicked."""
   return element("details", element("summary", title), *content)
 
 
 def document(
   kind: str, heading: str, story: Iterable[str], *content: Any, title: str = ""
 ) -> str:
-  """Returns a page that loads no other file; its `title` is the heading or longer."""
+  """Returns a page that loads no other file; its `title` defaults to the heading."""
   style = resources.files("ebmjax.report").joinpath("style.css").read_text("utf-8")
   head = element(
     "head",

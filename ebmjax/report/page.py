@@ -1,4 +1,4 @@
-"""report.html: a finished run on one page that needs no other file."""
+"""report.html: a finished run on one self-contained page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from ebmjax.report.plots import Chart
 from ebmjax.types import RANKING
 
 NAME = "report.html"
-MAX_TABLE = 12  # tasks that are shown one by one; more are folded away
+MAX_TABLE = 12  # tasks that a table shows; longer ones are folded
 _OVER_TRAINING = ("accuracy_per_task", "loss")
 _REJECTION = (
   "Images of high energy can be rejected. Test images of the classes seen so far are "
@@ -61,14 +61,14 @@ def banner(text: str) -> Markup:
 
 
 def explained(label: str, meaning: str) -> Markup:
-  """Returns a label with its meaning, if it needs one, in small type below it."""
+  """Returns a label with its meaning, if any, in small print below it."""
   return join([label, element("small", meaning) if meaning else ""])
 
 
 def by_task(
   caption: str, header: Sequence[Any], rows: Sequence[Sequence[Any]], class_: str = ""
 ) -> Markup:
-  """Returns a table with a row for each task; many are folded away."""
+  """Returns a table with a row for each task; a long one is folded."""
   made = table(caption, header, rows, class_ or None)
   return made if len(rows) <= MAX_TABLE else folded(f"All {len(rows)} tasks", made)
 
@@ -95,7 +95,7 @@ def _results(results: Mapping[str, Any], history: History) -> Markup:
 
 
 def _budget(results: Mapping[str, Any]) -> list[Markup]:
-  """Returns what the run cost; nothing where it is not known."""
+  """Returns the table of the run's budget, if it is known."""
   rows = [
     (explained(cost.title, cost.definition), text)
     for cost, text in budget.rows(results).items()
@@ -128,7 +128,7 @@ def _tasks(history: History) -> Markup:
 
 
 def _rejection(history: History) -> Markup:
-  """Returns how well energies reject the classes to come; nothing where undefined."""
+  """Returns the section on how well energies reject future classes, if defined."""
   columns = {name: 100 * at_task_ends(history, name) for name in RANKING}  # [R, T]
   if np.isnan(columns["auroc_lowest"]).all():
     return Markup()
@@ -143,7 +143,7 @@ def _rejection(history: History) -> Markup:
 
 
 def _matrix(history: History) -> Markup:
-  """Returns the numbers of the accuracy matrix, folded away below its picture."""
+  """Returns the numbers of the accuracy matrix, folded."""
   mean = 100 * matrices(history)[0].mean(axis=0)
   rows = [
     (str(row), *("·" if np.isnan(value) else f"{value:.1f}" for value in values))
@@ -155,7 +155,7 @@ def _matrix(history: History) -> Markup:
 
 
 def _seeds(results: Mapping[str, Any], history: History) -> Markup:
-  """Returns every metric of every seed."""
+  """Returns the table of every metric of every seed."""
   columns = scores.by_seed(results, history)
   rows = [
     (str(seed), *(labels.decimal(column[run]) for _, column in columns))
@@ -166,7 +166,7 @@ def _seeds(results: Mapping[str, Any], history: History) -> Markup:
 
 
 def over_seeds(values: np.ndarray) -> str:
-  """Returns "mean ± SEM" of values [R], a dash where one is missing."""
+  """Returns "mean ± SEM" of values [R]; a dash if one is missing."""
   if np.isnan(values).any():
     return DASH
   mean, sem, _ = metrics.mean_sem(values)

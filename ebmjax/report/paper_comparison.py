@@ -1,9 +1,8 @@
-"""How a run compares with the paper's: its number, our command for it, what differs.
+"""How a run compares with the paper's: the figure, our command for it, what differs.
 
-All of it is read from results["paper"], which the writer of the run provides: the
-figure (cell, accuracy, sem) and, of results since schema 2, what it belongs to (origin,
-command, command_line, deviations, reason) and the run's departures from that command,
-each a key with the run's value and the command's.
+Everything comes from results["paper"]: the figure (cell, accuracy, sem) and, since
+schema 2, its provenance (origin, command, command_line, deviations, reason) and the
+run's departures from that command: keys, each with the run's value and the command's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +15,13 @@ Departure = tuple[str, Any, Any]  # a key, the run's value and the command's
 
 
 def figure(results: Mapping[str, Any]) -> dict[str, Any] | None:
-  """Returns the paper's number beside a run, None where there is none."""
+  """Returns the paper's figure for a run; None if there is none."""
   paper = results.get("paper")
   return paper and {name: paper.get(name) for name in ("cell", "accuracy", "sem")}
 
 
 def remarks(results: Mapping[str, Any]) -> list[str]:
-  """Returns where a run differs from the paper's, empty where no difference is known.
+  """Returns how a run differs from the paper's; empty if no difference is known.
 
   For example ["stream.iterations=200 (there 2000)"].
   """
@@ -33,7 +32,7 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
 
 
 def note(results: Mapping[str, Any]) -> str | None:
-  """Returns where a run differs from the paper's as a sentence, None if nowhere."""
+  """Returns a sentence on how a run differs from the paper's; None if it does not."""
   differing = remarks(results)
   if not differing:
     return None
@@ -45,7 +44,7 @@ def note(results: Mapping[str, Any]) -> str | None:
 
 
 def sections(results: Mapping[str, Any]) -> list[Markup]:
-  """Returns the part of a page on the paper's figure; nothing where there is none."""
+  """Returns the section of a page on the paper's figure, if there is one."""
   paper = results.get("paper") or {}
   if "command" not in paper:  # none, or one that an older version stored
     return []
@@ -56,9 +55,9 @@ def sections(results: Mapping[str, Any]) -> list[Markup]:
     _departures(paper["departures"]),
   ]
   if deviations := paper["deviations"]:
-    said = "Where that command differs from the published run:"
+    lead = "Where that command differs from the published run:"
     listing = element("ul", *(element("li", text) for text in deviations))
-    content += [element("p", said), listing]
+    content += [element("p", lead), listing]
   if paper["reason"]:
     text = f"No run can be compared with it: {paper['reason']}."
     content.append(element("p", text))

@@ -8,7 +8,14 @@ import numpy as np
 
 from ebmjax import metrics
 from ebmjax.report import plotting
-from ebmjax.report.history import History, matrices, num_tasks, task_ends
+from ebmjax.report.history import (
+  History,
+  confusion_shares,
+  matrices,
+  mean_energies,
+  num_tasks,
+  task_ends,
+)
 from ebmjax.report.markup import Markup, element, section
 
 if TYPE_CHECKING:
@@ -16,12 +23,12 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = plotting.PAGE_WIDTH, 3.1  # inches
-MAX_MARKERS = 40  # evaluations that are marked one by one on a line
-MAX_POINTS = 200  # of a loss curve; beyond them it shows the means of bins
+MAX_MARKERS = 40  # the most evaluations that are marked on a line
+MAX_POINTS = 200  # of a loss curve; a longer one shows means of bins
 
 
 class Chart(NamedTuple):
-  """A figure with its title and texts."""
+  """A figure with its title, alternative text and caption."""
 
   figure: "Figure"
   title: str
@@ -32,7 +39,7 @@ class Chart(NamedTuple):
 def draw(
   history: History, scalars: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Chart]:
-  """Returns every chart by name; "loss" only where `scalars` hold losses."""
+  """Returns every chart by name; "loss" only if `scalars` hold losses."""
   with plotting.style():
     losses = losses_by_seed(scalars)
     return {
@@ -46,7 +53,7 @@ def draw(
 
 
 def png(chart: Chart) -> bytes:
-  """Returns the chart as a PNG under its title, which a page has as its heading."""
+  """Returns the chart as a PNG with its title, which a page shows as a heading."""
   axes = chart.figure.axes[0]
   with plotting.style():
     axes.set_title(chart.title)
@@ -56,7 +63,7 @@ def png(chart: Chart) -> bytes:
 
 
 def gallery(title: str, charts: Mapping[str, Chart]) -> Markup:
-  """Returns a part of a page with charts, by names that are unique in the page."""
+  """Returns a section of a page with charts; their names are unique in the page."""
   figures = [
     element(
       "figure",
@@ -76,11 +83,11 @@ def accuracy_per_task(history: History) -> Chart:
   figure, axes = plotting.new_figure(WIDTH, HEIGHT)
   steps, tasks = np.asarray(history.steps), num_tasks(history)
   accuracy = 100 * np.asarray(history.evaluations.accuracy)  # [E, R, T]
-  few = tasks <= plotting.MAX_TICKS  # more rules would hide the lines
+  few = tasks <= plotting.MAX_TICKS  # more vertical lines would hide the curves
   for end in task_ends(history).values() if few else ():
     axes.axvline(steps[end], color=plotting.SOFT, linewidth=0.6, ls=":", zorder=0)
   colours = plotting.task_colours(figure, axes, tasks)
-  listed = tasks <= len(plotting.PALETTE)  # otherwise the colour bar says it
+  listed = tasks <= len(plotting.PALETTE)  # otherwise there is a colour bar
   for task, colour in enumerate(colours):
     marker = plotting.MARKERS[task] if listed and len(steps) <= MAX_MARKERS else ""
     label = f"task {task + 1}" if listed else None
@@ -147,7 +154,7 @@ def accuracy_matrix(history: History) -> Chart:
 
 
 def predicted_labels(history: History) -> Chart:
-  """Draws the share of each label among the predictions, one row per task end."""
+  """Draws the share of each label in the predictions, one row per end of a task."""
   ends = task_ends(history) or {0: len(history.steps) - 1}
   counts = history.evaluations.confusion[[ends[task] for task in sorted(ends)]]
   shares = 100 * metrics.predicted_label_share(counts).mean(axis=1)  # [rows, C]
@@ -171,8 +178,7 @@ def predicted_labels(history: History) -> Chart:
 
 def confusion(history: History) -> Chart:
   """Draws how each class was predicted at the end, mean over seeds."""
-  counts = history.evaluations.confusion[-1]
-  rates = 100 * metrics.normalise_rows(counts).mean(axis=0)
+  rates = confusion_shares(history)
   drawn = plotting.heat_map(
     rates,
     history.class_names,
@@ -193,13 +199,11 @@ def confusion(history: History) -> Chart:
 def energies(history: History) -> Chart:
   """Draws the energy of each label for each class at the end, mean over seeds.
 
-  Evaluations hold energies scaled to 0..1 for each image, which makes them comparable
-  between networks and seeds. Classes without an evaluated image are left empty.
+  The stored energies are scaled to 0..1 for each image, so that networks and seeds are
+  comparable. Classes without an evaluated image are left empty.
   """
-  evaluated = history.evaluations.confusion[-1].sum(axis=-1) > 0  # [R, C]
-  values = np.where(evaluated[..., None], history.evaluations.energies[-1], np.nan)
   drawn = plotting.heat_map(
-    values.mean(axis=0),
+    mean_energies(history),
     history.class_names,
     history.class_names,
     titles=("true class", "label"),
@@ -210,14 +214,14 @@ def energies(history: History) -> Chart:
   return Chart(
     drawn,
     "Mean energies at the end of training",
-    f"Heat map: energy of each label for {values.shape[-1]} classes.",
+    f"Heat map: energy of each label for {len(history.class_names)} classes.",
     "0 is the lowest energy of an image's labels, the preferred one, and 1 the "
     "highest. The diagonal should be dark; grey rows had no image.",
   )
 
 
 def percent_axis(axes: "Axes", title: str) -> None:
-  """Makes the y axis one of percentages, from 0 unless all lines are high."""
+  """Makes the y axis show percentages, from 0 unless all lines are high."""
   curves = [line for line in axes.get_lines() if line.get_linestyle() != ":"]
   heights = np.concatenate([np.asarray(line.get_ydata(), float) for line in curves])
   lowest = float(heights.min()) if heights.size else 0.0
@@ -227,7 +231,7 @@ def percent_axis(axes: "Axes", title: str) -> None:
 
 
 def losses_by_seed(scalars: Sequence[Mapping[str, Any]]) -> dict[int, np.ndarray]:
-  """Returns {seed: [N, 2] of step and loss}, by step, of the points with a loss."""
+  """Returns {seed: [N, 2] of step and loss}, sorted by step, where there is a loss."""
   points: dict[int, list[tuple[float, float]]] = defaultdict(list)
   for scalar in scalars:
     value = scalar.get("loss")
@@ -243,7 +247,7 @@ def binned(points: np.ndarray, most: int = MAX_POINTS) -> np.ndarray:
 
 
 def mean_so_far(accuracy: np.ndarray) -> np.ndarray:
-  """Returns [E, R], the mean of `accuracy` [E, R, T] over the tasks evaluated."""
+  """Returns the mean of `accuracy` [..., T] over the tasks that were evaluated."""
   known = ~np.isnan(accuracy)
   count = known.sum(axis=-1)
   total = np.where(known, accuracy, 0).sum(axis=-1)

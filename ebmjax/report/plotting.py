@@ -1,7 +1,7 @@
-"""The one plotting stack: canvas, lines, heat maps and files, all of matplotlib.
+"""Drawing with matplotlib: figures, lines, heat maps and files.
 
-Figures that go into a page are drawn within `style()`; its colours are those of the
-style sheet in a light page, and `inline_svg` replaces them by the sheet's variables.
+Figures for a page are drawn within `style()`. Its colours are those of the light page,
+and `inline_svg` replaces them by the variables of the style sheet.
 """
 
 import io
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
   from matplotlib.axis import Axis
   from matplotlib.figure import Figure
 
-# After Okabe and Ito's colours, which all kinds of colour vision can distinguish, as
-# dark as lines on white must be; their yellow is too pale, and black is for means.
+# Based on Okabe and Ito's colours, which all kinds of colour vision can distinguish;
+# darker, for lines on white. Their yellow is too pale, and black is for means.
 PALETTE = ("#0072B2", "#C77C00", "#008A64", "#B8578F", "#3A9BD4", "#C04E00")
 MARKERS = ("o", "s", "D", "^", "v", "P")  # distinguish lines without colours
 # For more lines than the palette has: visible on light and dark backgrounds.
 _RAMP = ("#3b6fd6", "#1a8c8a", "#588c28", "#b87a10", "#ce443c")
 INK, SOFT, RULE, EMPTY = "#1c2024", "#5a636b", "#dfe2e1", "#c9cdcc"
-# A colour of the light page: the variable of the style sheet that stands for it.
+# The variable of the style sheet for each colour of the light page.
 _VARIABLES = {
   INK: "currentColor",
   SOFT: "var(--soft)",
@@ -55,11 +55,11 @@ _STYLE: Any = {
   "legend.frameon": False,
   "legend.fontsize": 8,
 }
-PAGE_WIDTH = 4.6  # inches; a page shows them about 1.5 times as large
-MAX_TICKS = 20  # names that fit along an axis
-SOME_TICKS = 10  # that are shown of more
-MAX_LETTERS = 18  # of a name along an axis
-MAX_NUMBERED = 12  # columns whose cells have room for their number
+PAGE_WIDTH = 4.6  # inches; a page magnifies figures about 1.5 times
+MAX_TICKS = 20  # the most names that fit along an axis
+SOME_TICKS = 10  # shown if there are more names
+MAX_LETTERS = 18  # the longest name along an axis
+MAX_NUMBERED = 12  # the most columns whose cells have room for a number
 DPI = 120
 
 
@@ -72,23 +72,23 @@ def style() -> AbstractContextManager[None]:
 
 
 def _import_matplotlib() -> None:
-  """Imports matplotlib, with MPLBACKEND left out where that names no backend.
+  """Imports matplotlib, ignoring an MPLBACKEND that names no backend.
 
-  Nothing here needs one: the figures are files.
+  Nothing here needs one, because figures are only written to files.
   """
   try:
     import matplotlib
   except ValueError:
     backend = os.environ.pop("MPLBACKEND")
     for name in [name for name in sys.modules if name.startswith("matplotlib.")]:
-      del sys.modules[name]  # what was imported of it
+      del sys.modules[name]  # the part that was imported
     import matplotlib  # noqa: F401
 
     os.environ["MPLBACKEND"] = backend
 
 
 def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
-  """Returns a figure that needs no display, in inches, and its only axes."""
+  """Returns a figure that needs no display, sized in inches, and its only axes."""
   figure, axes = new_panels(width, height, 1, 1)
   axes[0, 0].tick_params(labelsize=8)
   return figure, axes[0, 0]
@@ -97,7 +97,7 @@ def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
 def new_panels(
   width: float, height: float, rows: int, columns: int, **options: Any
 ) -> "tuple[Figure, np.ndarray]":
-  """Returns a figure that needs no display, in inches, and its axes [rows, columns]."""
+  """Returns a figure without a display, sized in inches, and axes [rows, columns]."""
   # matplotlib takes most of a second to import, and a run may never draw.
   _import_matplotlib()
   from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -109,24 +109,24 @@ def new_panels(
 
 
 def png(figure: "Figure", dpi: int = DPI, **metadata: str) -> bytes:
-  """Returns the figure as a PNG, the same bytes for the same pixels."""
+  """Returns the figure as a PNG; the same pixels give the same bytes."""
   return _saved(figure, "png", {"Software": None} | metadata, dpi=dpi)
 
 
 def svg(figure: "Figure", **metadata: str) -> bytes:
-  """Returns the figure as an SVG, the same bytes for the same drawing."""
+  """Returns the figure as an SVG; the same drawing gives the same bytes."""
   return _saved(figure, "svg", {"Date": None} | metadata)
 
 
 def pdf(figure: "Figure", **metadata: str) -> bytes:
-  """Returns the figure as a PDF, the same bytes for the same drawing."""
+  """Returns the figure as a PDF; the same drawing gives the same bytes."""
   return _saved(figure, "pdf", {"CreationDate": None} | metadata)
 
 
 def inline_svg(figure: "Figure", name: str, alt: str) -> Markup:
   """Returns the figure as an <svg> element for a page, in the page's own colours.
 
-  Text stays text. Ids follow from `name`, so that several figures can share a page.
+  Text stays text. Ids depend on `name`, so that several figures can share a page.
   """
   from matplotlib import rc_context
 
@@ -153,14 +153,14 @@ def _saved(
   from matplotlib import rc_context
 
   buffer = io.BytesIO()
-  # Ids inside an SVG are drawn at random without a salt; a PDF gets whole fonts.
+  # Without a salt the ids in an SVG are random; type 42 embeds TrueType fonts.
   with rc_context({"svg.hashsalt": salt, "pdf.fonttype": 42}):
     figure.savefig(buffer, format=kind, metadata=metadata, **options)
   return buffer.getvalue()
 
 
 def line_colours(count: int) -> list[str]:
-  """Returns a colour for each of `count` lines; many run from blue to red."""
+  """Returns a colour for each of `count` lines; many lines run from blue to red."""
   if count <= len(PALETTE):
     return list(PALETTE[:count])
   from matplotlib.colors import LinearSegmentedColormap, to_hex
@@ -170,7 +170,7 @@ def line_colours(count: int) -> list[str]:
 
 
 def task_colours(figure: "Figure", axes: "Axes", tasks: int) -> list[str]:
-  """Returns a colour per task; beyond the palette they run along a colour bar."""
+  """Returns a colour per task; more than the palette has get a colour bar."""
   colours = line_colours(tasks)
   if tasks <= len(PALETTE):
     return colours
@@ -202,13 +202,13 @@ def mean_line(
 ) -> None:
   """Draws the mean of `values` [E, R] over runs and a band of one SEM.
 
-  Evaluations [E] in which a run has no value are skipped.
+  Evaluations in which any run has no value are skipped.
   """
   known = ~np.isnan(values).any(axis=1)
   steps, values = steps[known], values[known]
   mean = values.mean(axis=1)
   if len(steps) == 1:
-    style["marker"] = style.get("marker") or "o"  # one point is no visible line
+    style["marker"] = style.get("marker") or "o"  # a line of one point is invisible
   axes.plot(steps, mean, **({"markersize": 3, "linewidth": 1.5} | style))
   sem = metrics.standard_error(values, axis=1)
   if sem is not None:
@@ -231,8 +231,8 @@ def heat_map(
 ) -> "Figure":
   """Returns a map of `values` [rows, columns] from 0 to `top`, NaN as grey.
 
-  `titles` are those of the rows and of the columns; `root` lifts the small values.
-  Few cells are square and have their numbers.
+  `titles` are those of the rows and of the columns; `root` makes small values visible.
+  Square maps keep square cells, and small maps show their numbers.
   """
   from matplotlib.colors import PowerNorm
 
@@ -240,14 +240,14 @@ def heat_map(
   height = 3.9 if square else float(np.clip(1.5 + 0.22 * len(rows), 2.2, 4.4))
   figure, axes = new_figure(PAGE_WIDTH, height)
   if square:
-    figure.set_layout_engine("compressed")  # keeps labels beside square axes inside
+    figure.set_layout_engine("compressed")  # keeps the labels of square axes inside
   axes.set_facecolor(EMPTY)
   image = axes.imshow(
     values,
     cmap="viridis",
     norm=PowerNorm(0.5 if root else 1.0, vmin=0, vmax=top),
     aspect="equal" if square else "auto",
-    interpolation="none",  # every cell is a pixel of an SVG's picture, never blurred
+    interpolation="none",  # every cell is one sharp pixel in an SVG
   )
   name_ticks(axes.xaxis, columns, turn=True)
   name_ticks(axes.yaxis, rows)
@@ -258,13 +258,13 @@ def heat_map(
   bar = figure.colorbar(image, ax=axes, label=scale, shrink=0.9)
   bar.outline.set_visible(False)
   bar.ax.tick_params(labelsize=8)
-  if bar.solids is not None:  # one picture in an SVG instead of 256 paths
+  if bar.solids is not None:  # one image in an SVG instead of 256 paths
     bar.solids.set_rasterized(True)
   return figure
 
 
 def name_ticks(axis: "Axis", names: Sequence[str], turn: bool = False) -> None:
-  """Puts as many of `names` along an axis as can be read; `turn` long ones upright."""
+  """Labels an axis with as many of `names` as fit; `turn` rotates long ones."""
   few = len(names) <= MAX_TICKS
   stride = 1 if few else -(-len(names) // SOME_TICKS)
   shown = range(0, len(names), stride)
@@ -276,7 +276,7 @@ def name_ticks(axis: "Axis", names: Sequence[str], turn: bool = False) -> None:
 def annotate(
   axes: "Axes", values: np.ndarray, decimals: int, fontsize: float = 8
 ) -> None:
-  """Writes each of `values` [rows, columns] on its cell of the map in `axes`."""
+  """Writes each of `values` [rows, columns] into its cell of the map in `axes`."""
   image = axes.images[0]
   for row, column in np.argwhere(~np.isnan(values)):
     value = float(values[row, column])
@@ -291,17 +291,17 @@ def annotate(
     )
 
 
-def readable_ink(ground: Any) -> str:
+def readable_ink(background: Any) -> str:
   """Returns black or white, whichever contrasts more with a colour (WCAG 2)."""
   from matplotlib.colors import to_rgb
 
-  share = np.array(to_rgb(ground))
+  share = np.array(to_rgb(background))
   linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
   light = float(linear @ (0.2126, 0.7152, 0.0722)) + 0.05
   return "black" if light / 0.05 > 1.05 / light else "white"
 
 
 def fitting(text: str, letters: int) -> str:
-  """Returns a text of at most so many letters, of which none starts mathematics."""
+  """Truncates to `letters` characters and escapes `$`, which starts mathematics."""
   short = text if len(text) <= letters else f"{text[: letters - 3]}..."
   return short.replace("$", r"\$")

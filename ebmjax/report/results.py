@@ -1,4 +1,4 @@
-"""The results of a run as one dictionary, ready to become strict JSON."""
+"""The results of a run as one dictionary that is valid JSON."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,11 +22,11 @@ def summarise(
   extra: Sequence[MetricSpec] = (),
   paper: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-  """Returns the results of a run: percentages, None wherever a number is undefined.
+  """Returns the results of a run in percent; undefined numbers are None.
 
-  Each metric stands under its name; "metrics" says what they are. `facts` (source of
-  the data, versions, times, commit) and `paper` are copied unchanged, except the
-  budget among the facts, which becomes a part of its own.
+  Each metric stands under its name, and "metrics" describes them. `facts` (source of
+  the data, versions, times, commit) and `paper` are copied unchanged, except for the
+  budget in `facts`, which becomes a part of its own.
   """
   facts = dict(facts)
   budget = facts.pop("budget", None)
@@ -59,7 +59,7 @@ def summarise(
 
 
 def jsonable(value: Any) -> Any:
-  """Returns `value` in JSON's own types; a number that is not finite becomes None."""
+  """Converts `value` to JSON types; numbers that are not finite become None."""
   if isinstance(value, np.ndarray | np.generic):
     value = value.tolist()
   if isinstance(value, Mapping):
@@ -70,9 +70,9 @@ def jsonable(value: Any) -> Any:
     return value if math.isfinite(value) else None
   if value is None or isinstance(value, bool | int | str):
     return value
-  return str(value)  # paths, dtypes: their text is what a reader wants
+  return str(value)  # such as paths and dtypes
 
 
 def _percent(fractions: Any) -> Any:
-  """Returns fractions of any shape as (nested lists of) rounded percentages."""
+  """Converts fractions of any shape to (nested lists of) rounded percentages."""
   return np.round(np.asarray(fractions, dtype=np.float64) * 100, DECIMALS).tolist()

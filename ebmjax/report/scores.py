@@ -1,7 +1,7 @@
 """The metrics of a run: one table, from which every output takes its rows.
 
-To add a metric, add a row to `METRICS`. One from outside is a `MetricSpec` given to
-`report.write`, for example under an import path in config.eval.metrics.
+To add a metric, add a row to `METRICS`. Metrics of other packages are `MetricSpec`s
+that `report.write` receives, for example by their import path in config.eval.metrics.
 """
 
 import math
@@ -23,8 +23,8 @@ from ebmjax.report.history import (
 )
 
 DECIMALS = 6  # of a percentage: far below one test image, and free of 19.899999999
-HEADLINE = "average_accuracy"  # what runs are compared by, and the paper's number
-_DESCRIBED = ("title", "unit", "definition")  # what results.json says of a metric
+HEADLINE = "average_accuracy"  # the metric that runs are compared by
+_DESCRIBED = ("title", "unit", "definition")  # what results.json stores about a metric
 
 _REJECTION = {
   "auroc": "Mean over task ends of the probability that an image of a future class "
@@ -37,22 +37,22 @@ Summary = Mapping[str, Any]  # mean, sem, n and, since schema 2, per_seed
 
 
 class MetricSpec(NamedTuple):
-  """A metric, and what every output says of it."""
+  """A metric, and how every output describes it."""
 
   name: str  # its key in results.json
   title: str
   unit: str  # such as "%" or "points"
-  function: Callable[[History], Any]  # the values [R] in that unit, NaN or None: none
+  function: Callable[[History], Any]  # values [R] in that unit; NaN or None: undefined
   definition: str  # one sentence
 
   @property
   def label(self) -> str:
-    """Returns the title with its unit, such as "Forgetting (points)"."""
+    """The title with its unit, such as "Forgetting (points)"."""
     return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
 def _accuracy(metric: Callable[[np.ndarray], np.ndarray]) -> Callable[[History], Any]:
-  """Returns a function of a history from one of the matrix [R, T, T] of fractions."""
+  """Turns a metric of the accuracy matrix [R, T, T] into one of a history."""
   return lambda history: 100 * metric(matrices(history)[0])
 
 
@@ -66,7 +66,7 @@ def _forward_transfer(history: History) -> np.ndarray:
 
 
 def _at_worst(metric: Callable[..., np.ndarray]) -> Callable[[History], Any]:
-  """Returns a function of a history that is evaluated between the ends of tasks."""
+  """Turns a metric that needs evaluations between task ends into one of a history."""
 
   def found(history: History) -> np.ndarray | None:
     between = ~np.asarray(history.at_task_end) & (np.asarray(history.steps) > 0)
@@ -78,9 +78,9 @@ def _at_worst(metric: Callable[..., np.ndarray]) -> Callable[[History], Any]:
 
 
 def _rejection(name: str) -> Callable[[History], Any]:
-  """Returns a function of a history: the mean over the ends of all tasks but the last.
+  """Returns a metric of a history: the mean over the ends of all tasks but the last.
 
-  After the last there is no class to reject.
+  After the last task there is no class to reject.
   """
 
   def found(history: History) -> np.ndarray | None:
@@ -183,7 +183,7 @@ METRICS = (
 
 
 def values(spec: MetricSpec, history: History) -> np.ndarray:
-  """Returns [R], the metric of each seed; NaN where it is not defined."""
+  """Returns the metric of each seed [R]; NaN if it is undefined."""
   found = spec.function(history)
   count = len(history.seeds)
   if found is None:
@@ -201,12 +201,12 @@ def values(spec: MetricSpec, history: History) -> np.ndarray:
 
 
 def summaries(history: History, extra: Sequence[MetricSpec] = ()) -> dict[str, Any]:
-  """Returns {name: {mean, sem, n, per_seed}}, None where a seed has no value."""
+  """Returns {name: {mean, sem, n, per_seed}}; None if a seed has no value."""
   return {spec.name: _summary(values(spec, history)) for spec in with_extra(extra)}
 
 
 def descriptions(extra: Sequence[MetricSpec] = ()) -> dict[str, dict[str, str]]:
-  """Returns {name: {title, unit, definition}}, so that results explain themselves."""
+  """Returns {name: {title, unit, definition}}, which results.json stores."""
   return {
     spec.name: {key: getattr(spec, key) for key in _DESCRIBED}
     for spec in with_extra(extra)
@@ -219,7 +219,7 @@ def find_metrics(paths: Sequence[str]) -> list[MetricSpec]:
 
 
 def with_extra(extra: Sequence[MetricSpec]) -> tuple[MetricSpec, ...]:
-  """Returns the table's rows and those from outside; refuses what is no new metric."""
+  """Returns `METRICS` and the extra ones; refuses what is not a new metric."""
   names = {spec.name for spec in METRICS}
   for spec in extra:
     if not isinstance(spec, MetricSpec):
@@ -231,7 +231,7 @@ def with_extra(extra: Sequence[MetricSpec]) -> tuple[MetricSpec, ...]:
 
 
 def rows(results: Mapping[str, Any]) -> list[tuple[MetricSpec, Summary | None]]:
-  """Returns the metrics of stored results that have a value, and the first anyway."""
+  """Returns the metrics of stored results with a value, and always the headline."""
   found = [(spec, results.get(spec.name)) for spec in _known(results)]
   kept = [(spec, value if _is_summary(value) else None) for spec, value in found]
   return [row for row in kept if row[1] or row[0].name == HEADLINE]
@@ -240,13 +240,13 @@ def rows(results: Mapping[str, Any]) -> list[tuple[MetricSpec, Summary | None]]:
 def by_seed(
   results: Mapping[str, Any], history: History
 ) -> list[tuple[MetricSpec, np.ndarray]]:
-  """Returns the metrics that have a value for any seed, with those values [R]."""
+  """Returns the metrics that have a value for any seed, with their values [R]."""
   found = [(spec, values(spec, history)) for spec in _known(results)]
   return [(spec, column) for spec, column in found if not np.isnan(column).all()]
 
 
 def _known(results: Mapping[str, Any]) -> list[MetricSpec]:
-  """Returns the table's metrics, then those from outside that results describe."""
+  """Returns `METRICS`, then the other metrics that results describe."""
   described = results.get("metrics")
   outside = described.items() if isinstance(described, Mapping) else ()
   names = {spec.name for spec in METRICS}
@@ -254,7 +254,7 @@ def _known(results: Mapping[str, Any]) -> list[MetricSpec]:
 
 
 def _stored(name: str, described: Any, results: Mapping[str, Any]) -> MetricSpec:
-  """Returns a metric from outside, whose code may be gone, from what results keep."""
+  """Restores an extra metric, whose code may be gone, from stored results."""
   entry = described if isinstance(described, Mapping) else {}
   title, unit, definition = (str(entry.get(key, "")) for key in _DESCRIBED)
 
@@ -268,7 +268,7 @@ def _stored(name: str, described: Any, results: Mapping[str, Any]) -> MetricSpec
 
 
 def _is_summary(value: Any) -> bool:
-  """Returns whether `value` has a mean, a count and a SEM or None for it."""
+  """Returns whether `value` has a mean, a count and a SEM, which may be None."""
   if not isinstance(value, Mapping):
     return False
   sem = value.get("sem")
@@ -277,7 +277,7 @@ def _is_summary(value: Any) -> bool:
 
 
 def _summary(found: np.ndarray) -> dict[str, Any] | None:
-  """Returns {mean, sem, n, per_seed}, None where a seed has no value."""
+  """Returns {mean, sem, n, per_seed}; None if a seed has no value."""
   mean, sem, n = metrics.mean_sem(found)
   if math.isnan(mean):
     return None

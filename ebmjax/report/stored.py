@@ -25,7 +25,7 @@ class StoredRun(NamedTuple):
   path: Path
   results: dict[str, Any]  # results.json
   history: History
-  scalars: list[dict[str, Any]]  # one mapping with step, seed and loss per point
+  scalars: list[dict[str, Any]]  # a mapping with step, seed and loss per point
 
   def __repr__(self) -> str:
     return repr(Results(self.results))
@@ -35,7 +35,7 @@ class StoredRun(NamedTuple):
 
 
 def read(path: str | Path) -> StoredRun:
-  """Returns the finished run in the folder `path`; WorkdirError where there is none."""
+  """Returns the finished run in the folder `path`; raises WorkdirError without one."""
   folder = Workdir(expand(path))  # not entered: reading needs no lock
   if not folder.path.is_dir():
     raise WorkdirError(f"there is no folder {path}; give the --workdir of a run.")
@@ -66,15 +66,15 @@ def read(path: str | Path) -> StoredRun:
 def _require_ends(
   folder: Workdir, results: Mapping[str, Any], history: History
 ) -> None:
-  """Refuses a run without an evaluation that its plan has at the end of a task.
+  """Refuses a run that lacks an evaluation planned at the end of a task.
 
-  The last step is such an end. Which stops there are is a matter of the plan; the
-  evaluations say themselves of which task's end they are.
+  The last step is such an end. The plan says where tasks end, and each evaluation says
+  at which task's end it was made.
   """
   try:
     stops = evaluated_ends(ConfigDict(results["config"]), results["facts"]["steps"])
   except (AttributeError, LookupError, TypeError, ValueError):
-    return  # results without their plan
+    return  # these results have no plan
   found = task_ends(history)
   for stop in stops:
     if stop.task + 1 not in found:
@@ -82,12 +82,12 @@ def _require_ends(
 
 
 def holds_run(folder: Path) -> bool:
-  """Returns whether a folder is a run's, finished or not."""
+  """Returns whether a folder belongs to a run, finished or not."""
   return (folder / "evaluations").is_dir()
 
 
 def find(root: str | Path) -> list[Path]:
-  """Returns the folders of finished runs under `root`, in the order of their names."""
+  """Returns the folders of finished runs under `root`, sorted by name."""
   return sorted(path.parent for path in Path(root).rglob("results.json"))
 
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
   from ebmjax.report.stored import StoredRun
 
 WIDTH = 96
-LABEL = 26  # columns of the left-hand names
+LABEL = 26  # width of the names on the left
 TASKS_PER_LINE = 10
-# Softmax baselines that end on the last task alone score about 100 / T percent, and a
-# little more where tasks overlap: the paper's lie below 1.75 times that.
+# Softmax baselines that know only the last task score about 100 / T percent, and more
+# if tasks overlap. The paper's are 0.70 (CIFAR-100, five tasks) to 1.75 times that.
 LOW = 1.75
-LOWEST = 0.6  # and the least of the paper's, five tasks of CIFAR-100, at 0.70
+LOWEST = 0.6
 SCORED_ON = {
   "validation": "validation images, held out of the training set; not the test images",
   "training": "the training images; not the test images",
@@ -29,10 +29,10 @@ SCORED_ON = {
 
 
 class Results(dict[str, Any]):
-  """The results of a run: a mapping that shows as the closing table."""
+  """The results of a run: a mapping that is displayed as the closing table."""
 
   def __repr__(self) -> str:
-    return closing_table(self) if self else "{}"  # of a process that reads no results
+    return closing_table(self) if self else "{}"  # in a process that reads no results
 
   def _repr_html_(self) -> str:
     return f"<pre>{html.escape(repr(self))}</pre>"
@@ -76,7 +76,7 @@ def _speed(facts: Mapping[str, Any]) -> str:
 
 
 def _tasks(results: Mapping[str, Any]) -> list[str]:
-  """Returns the lines of each task's accuracy at the end."""
+  """Returns lines with each task's accuracy at the end."""
   means = _final_means(results)
   lines = []
   for start in range(0, len(means), TASKS_PER_LINE):
@@ -89,13 +89,13 @@ def _tasks(results: Mapping[str, Any]) -> list[str]:
 
 
 def _final_means(results: Mapping[str, Any]) -> np.ndarray:
-  """Returns [T]: the accuracy of each task at the end, mean over seeds, or NaN."""
+  """Returns the accuracy of each task at the end [T], mean over seeds, or NaN."""
   last: np.ndarray = np.array(results["accuracy_matrix"], float)[:, -1]
   return last.mean(axis=0)
 
 
 def _scores(results: Mapping[str, Any]) -> list[str]:
-  """Returns a line per metric, the first beside the paper's number."""
+  """Returns a line per metric; the first one also has the paper's number."""
   lines = [("", "this run", "paper")]
   scored_on = evaluated_on(results["config"])
   for spec, summary in scores.rows(results):
@@ -115,7 +115,7 @@ def _budget(results: Mapping[str, Any]) -> list[str]:
 
 
 def data(results: Mapping[str, Any]) -> str:
-  """Returns what a run was trained and scored on."""
+  """Returns the source of a run's data."""
   return str(results["facts"].get("data_source", "not recorded"))
 
 
@@ -126,7 +126,7 @@ def _remarks(results: Mapping[str, Any]) -> list[str]:
 
 
 def warnings(results: Mapping[str, Any]) -> list[str]:
-  """Returns why the accuracy of a run is not to be compared with others'."""
+  """Returns why the accuracy of a run must not be compared with others."""
   found = []
   if results["facts"].get("data_full") is False:
     found.append(
@@ -142,13 +142,13 @@ def warnings(results: Mapping[str, Any]) -> list[str]:
 
 
 def notes(results: Mapping[str, Any]) -> list[str]:
-  """Returns what must be known to read the accuracy of a run."""
+  """Returns notes that explain the accuracy of a run."""
   found = paper_comparison.note(results), _low_value_note(results)
   return [f"{note[0].upper()}{note[1:]}" for note in found if note]
 
 
 def _replays(config: Mapping[str, Any]) -> bool:
-  """Returns whether a run's method trains on old rows, or has its own loss."""
+  """Returns whether a run's method trains on earlier data or has its own loss."""
   try:
     spec = methods.find(config["method"]["name"])
   except ConfigError:  # of a package that is not installed here
@@ -157,11 +157,11 @@ def _replays(config: Mapping[str, Any]) -> bool:
 
 
 def _low_value_note(results: Mapping[str, Any]) -> str | None:
-  """Returns why a low average is no bug, None where it needs no explanation.
+  """Returns why a low average is not a bug; None if it needs no explanation.
 
-  Not where the paper's own figure for such a run is a high one, nor where the average
-  is lower still or another task than the last is the best: such a run has not learned
-  its last task either.
+  There is none if the paper's figure for such a run is high, if the average is even
+  lower, or if another task than the last is the best: such a run has not even learned
+  its last task.
   """
   config, average = results["config"], results["average_accuracy"]
   cell, final = results.get("paper"), _final_means(results)

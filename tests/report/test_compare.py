@@ -142,7 +142,7 @@ def test_runs_that_are_not_like_for_like(tmp_path):
   found = compared(*paths, paths[2])
   names = [row["name"] for row in found.rows]
   assert names == ["<script>x<script>/run", "b/run", "c (1)", "c (2)"]
-  assert found.notes == [
+  assert compare.notes(found) == [
     "Not directly comparable: the runs differ in stream.name (split, permuted).",
     "Not directly comparable: the runs differ in stream.scenario (class, domain).",
     "Not directly comparable: the runs differ in stream.setting (boundary_aware, "
@@ -152,7 +152,7 @@ def test_runs_that_are_not_like_for_like(tmp_path):
   ]
   reader = Reader(shown(found)[0])
   assert reader.faults == []
-  assert all(note in reader.text for note in found.notes)
+  assert all(note in reader.text for note in compare.notes(found))
   assert "<script>x<script>/run" in reader.text
 
 
@@ -165,7 +165,7 @@ def test_what_the_runs_are_scored_on_and_start_from_is_told(tmp_path):
     store(tmp_path / "b", make_history(), held_out, FACTS | {"weights_digest": "b"}),
     store(tmp_path / "c", make_history(), make_config()),  # its weights are not known
   ]
-  assert compared(*paths).notes == [
+  assert compare.notes(compared(*paths)) == [
     "Not directly comparable: the runs differ in data.validation (0, 500).",
     "Not directly comparable: the runs differ in stream.tasks (5, 4).",
     "Not directly comparable: the images of the runs are not the same.",
@@ -231,7 +231,7 @@ def test_other_data_have_neither_a_p_value_nor_a_winner(by, tmp_path):
   difference = found.rows[1]["difference"]
   assert difference["p"] is None is difference["low"]
   assert difference["test"] == compare.OTHER_DATA
-  assert any("have no p-value" in note for note in found.notes)
+  assert any("have no p-value" in note for note in compare.notes(found))
   page, text = shown(found)
   assert "highest average" not in page and "different data" in page
   assert "p = " not in page + text

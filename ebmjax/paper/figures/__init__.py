@@ -2,8 +2,8 @@
 
 Each figure states the configuration of the runs it needs and looks for them in a folder
 of workdirs. Runs that differ only in their seeds are pooled. A figure is written as SVG
-(letters are outlines, so it looks the same everywhere), PDF (letters are text in an
-embedded font) and PNG. The same runs give the same bytes.
+(text as outlines, so it looks the same everywhere), PDF (text in an embedded font) and
+PNG. The same runs give the same bytes.
 """
 
 from ebmjax.paper.figures.files import FIGURES, draw, draw_each

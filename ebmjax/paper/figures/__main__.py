@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(
           f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}"
         )
-    # A folder that is named counts alone.
+    # With --runs, only that folder counts.
     root, kept = (given.runs, []) if given.runs else (Path("runs"), store.read())
     options: dict[str, Any] = {"allow_partial": given.allow_partial, "stored": kept}
     if given.names:
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def listing(root: Path, allow_partial: bool, stored: Sequence[Entry]) -> str:
-  """Returns a paragraph a figure: what it shows, and whether its runs are there."""
+  """Returns a paragraph per figure: what it shows, and whether its runs exist."""
   entries = found_in(root, stored)
   parts = []
   for name, spec in FIGURES.items():
@@ -69,12 +69,12 @@ def _parser() -> argparse.ArgumentParser:
   add = parser.add_argument
   add("names", nargs="*", metavar="NAME", help="the figures to draw")
   folder = "%(default)s"
-  told = "the folder that contains the runs (default: runs, and the stored results)"
-  add("--runs", type=expand, metavar="DIR", help=told)
-  told = f"where NAME.svg, NAME.pdf and NAME.png are written (default: {folder})"
-  add("--out", type=expand, default=Path("figures"), metavar="DIR", help=told)
-  told = "accept runs on part of the data; the title then says so"
-  add("--allow_partial", action="store_true", help=told)
+  text = "the folder that contains the runs (default: runs, and the stored results)"
+  add("--runs", type=expand, metavar="DIR", help=text)
+  text = f"where NAME.svg, NAME.pdf and NAME.png are written (default: {folder})"
+  add("--out", type=expand, default=Path("figures"), metavar="DIR", help=text)
+  text = "accept runs on part of the data; the title then says so"
+  add("--allow_partial", action="store_true", help=text)
   return parser
 
 

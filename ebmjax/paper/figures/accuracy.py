@@ -18,7 +18,7 @@ TITLES = {"SBC": "SBC", "SBC*": "SBC*, contrastive objective", "EBM": "EBM"}
 
 
 def over_training(runs: Runs) -> "Figure":
-  """Returns a panel a network and a line a task; bands are SEM over seeds."""
+  """Draws one panel per network and one line per task; bands are SEM over seeds."""
   names = list(TITLES)
   figure, (row,) = panels(1, len(names), 2.4, sharex=True, sharey=True)
   shown = [runs[f"{name}, permuted"][0] for name in names]
@@ -35,7 +35,7 @@ def over_training(runs: Runs) -> "Figure":
 
 
 def _tasks(axes: "Axes", run: Run, colours: list[str]) -> None:
-  """Draws the tasks of a run; points are marked where there are none within tasks."""
+  """Draws the tasks of a run; marks the points if they are only at ends of tasks."""
   history = run.history
   ends = task_ends(history).values()
   steps = np.asarray(history.steps) / 1000
@@ -58,5 +58,5 @@ SPEC = FigureSpec(
   "lines: ends of tasks. Mean over seeds, band of one SEM.",
   roles=tuple(mnist(name, "permuted", " --config.eval.every=500") for name in TITLES),
   draw=over_training,
-  shown="within",
+  needs="within",
 )

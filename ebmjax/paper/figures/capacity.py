@@ -21,7 +21,7 @@ LINES = {"small": ("-", "o"), "medium": ("--", "s"), "large": (":", "^")}
 
 
 def describe(model: str, results: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a point of the curves: a finished run's; accuracies are percentages."""
+  """Describes a finished run as a point of the curves; accuracies are percentages."""
   config = results["config"]
   return _point(model, config, results["seeds"], results["per_seed"]) | {
     "parameters": results["facts"]["parameters"],
@@ -37,7 +37,7 @@ def describe(model: str, results: Mapping[str, Any]) -> dict[str, Any]:
 def curves(
   found: Sequence[Mapping[str, Any]], size: tuple[float, float] = (8.0, 4.8)
 ) -> "Figure":
-  """Returns the curves of points: a colour a network, a kind of line a size of model.
+  """Draws the curves of points: one colour per network, one line style per model size.
 
   A point has at least network, model, hidden, images, seeds and per_seed.
   """
@@ -53,7 +53,7 @@ def curves(
   axes.set(ylabel="training accuracy (%)", ylim=(-3, 103))
   band = "; band: SEM over seeds" if any(len(p["seeds"]) > 1 for p in found) else ""
   axes.set_title(f"Random labels learned by heart{band}")
-  columns = len({point["network"] for point in found})  # one a network
+  columns = len({point["network"] for point in found})  # one per network
   figure.legend(
     loc="outside lower center", ncols=columns, frameon=False, handlelength=3.5
   )
@@ -61,7 +61,7 @@ def curves(
 
 
 def from_runs(runs: Runs) -> "Figure":
-  """Returns the curves of stored runs, as many as there are."""
+  """Draws the curves of the runs that exist."""
   points = [
     _point(name.split()[1], run.config, run.history.seeds, run.per_seed)
     for name, found in runs.items()
@@ -73,7 +73,7 @@ def from_runs(runs: Runs) -> "Figure":
 def _point(
   model: str, config: Mapping[str, Any], seeds: Sequence[int], per_seed: Any
 ) -> dict[str, Any]:
-  """Returns what of a point is drawn."""
+  """Returns the part of a point that is drawn."""
   return {
     "network": config["network"]["name"].removesuffix("_capacity"),
     "model": model,
@@ -87,7 +87,7 @@ def _point(
 def _curve(
   axes: "Axes", network: str, model: str, found: Sequence[Mapping[str, Any]]
 ) -> None:
-  """Draws the points of one network and model, if there are any, by their images."""
+  """Draws the points of one network and model, if any, by number of images."""
   mine = [p for p in found if (p["network"], p["model"]) == (network, model)]
   mine.sort(key=lambda point: point["images"])
   if not mine:
@@ -116,7 +116,7 @@ def _curve(
 
 
 def _images_axis(axes: "Axes", sizes: list[int]) -> None:
-  """Makes the x axis count images, with a tick at each size that has the room."""
+  """Makes the x axis count images, with a tick at each size that has room for it."""
   low, high = sizes[0] / 1.2, sizes[-1] * 1.2
   room = (high / low) ** 0.12  # a number takes an eighth of the axis
   shown = sizes[:1]
@@ -133,11 +133,11 @@ def _role(network: str, model: str) -> Role:
   variants = [name for name in (model, network) if name not in ("small", "ebm")]
   return Role(
     name=f"{network.upper()} {model}",
-    says=f"the {model} {network.upper()} of the capacity study",
+    description=f"the {model} {network.upper()} of the capacity study",
     command=config_file("capacity", ",".join(variants)),
     make=f"python -m ebmjax capacity --networks {network} --models {model}",
     folder="capacity",
-    apart="data.images",
+    split_by="data.images",
     keys=(*PROBLEM, "objective", "network.hidden"),
   )
 
@@ -149,6 +149,6 @@ SPEC = FigureSpec(
   "softmax-based classifier (SBC) of three sizes. Mean over seeds, band of one SEM.",
   roles=tuple(_role(network, model) for model in MODELS for network in NETWORKS),
   draw=from_runs,
-  shown="final",
-  some=True,
+  needs="final",
+  allow_missing=True,
 )

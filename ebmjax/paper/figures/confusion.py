@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ebmjax import metrics
 from ebmjax.paper.figures.panels import heat_map, panels
-from ebmjax.paper.figures.spec import FigureSpec, Run, Runs, mnist
+from ebmjax.paper.figures.spec import FigureSpec, Runs, mnist
 from ebmjax.report import plotting
-from ebmjax.report.history import num_tasks
+from ebmjax.report.history import confusion_shares, num_tasks
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -18,14 +17,14 @@ STREAMS = ("split", "permuted")
 
 
 def matrices(runs: Runs) -> "Figure":
-  """Returns a row a network and a column a stream, all in the same colours."""
+  """Draws one row per network and one column per stream, all in the same colours."""
   figure, grid = panels(2, 2, 5.9)
   for row, name in zip(grid, NETWORKS, strict=True):
     for axes, stream in zip(row, STREAMS, strict=True):
-      run = runs[f"{name}, {stream}"][0]
-      shares = confusion_at_end(run)
+      history = runs[f"{name}, {stream}"][0].history
+      shares = confusion_shares(history)
       classes = len(shares)
-      image = heat_map(axes, shares, 100, classes // num_tasks(run.history))
+      image = heat_map(axes, shares, 100, classes // num_tasks(history))
       if classes <= 12:
         shown = np.where(shares < 0.5, np.nan, shares)  # not the many zeros
         plotting.annotate(axes, shown, decimals=0, fontsize=6)
@@ -37,12 +36,6 @@ def matrices(runs: Runs) -> "Figure":
   return figure
 
 
-def confusion_at_end(run: Run) -> np.ndarray:
-  """Returns [C, C] in percent: what each class (row) was taken for, mean over seeds."""
-  counts = run.history.evaluations.confusion[-1]
-  return 100 * metrics.normalise_rows(counts).mean(axis=0)
-
-
 SPEC = FigureSpec(
   title="Confusion matrices, split and permuted MNIST",
   caption="What the test images of each class (rows) are taken for at the end of split "
@@ -50,5 +43,5 @@ SPEC = FigureSpec(
   "seeds; the lighter the diagonal, the more accurate the predictions.",
   roles=tuple(mnist(name, stream) for name in NETWORKS for stream in STREAMS),
   draw=matrices,
-  shown="last",
+  needs="last",
 )

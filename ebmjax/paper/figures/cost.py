@@ -1,10 +1,8 @@
 """Accuracy against what it costs: training FLOPs, and bytes kept between tasks."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ebmjax import methods, metrics
-from ebmjax.config import loading
 from ebmjax.paper.cells import Cell, every_cell
 from ebmjax.paper.figures.panels import COLOURS, open_frame, panels
 from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
@@ -51,16 +49,16 @@ def groups(dataset: str) -> list[Group]:
 
 
 def cost(runs: Runs) -> "Figure":
-  """Returns a point a method, a row of panels a benchmark."""
+  """Draws one point per method and one row of panels per benchmark."""
   figure, axes = panels(len(SHOWN), len(COSTS), 5.2, sharey="row")
   handles: dict[str, Any] = {}
   for row, dataset in zip(axes, SHOWN, strict=True):
     for group in groups(dataset):
       for position, name in enumerate(group.names):
-        look = {"color": group.colour, "marker": _MARKERS[position % len(_MARKERS)]}
+        style = {"color": group.colour, "marker": _MARKERS[position % len(_MARKERS)]}
         for run in runs[role_name(name, dataset)]:
           if run.budget:
-            handles[name] = _points(row, run, run.budget, {"label": name, **look})
+            handles[name] = _points(row, run, run.budget, {"label": name, **style})
     row[0].set(ylabel=f"{DATASETS[dataset]}: accuracy (%)")
     row[0].set_ylim(bottom=0)
     flops, kept = row
@@ -76,16 +74,15 @@ def cost(runs: Runs) -> "Figure":
 
 
 def role_name(name: str, dataset: str) -> str:
-  """Returns the name of a method's role on a benchmark."""
   return f"{name}, {DATASETS[dataset]}"
 
 
 def _points(
-  row: "list[Axes]", run: Run, budget: dict[str, int], look: dict[str, Any]
+  row: "list[Axes]", run: Run, budget: dict[str, int], style: dict[str, Any]
 ) -> Any:
-  """Draws a run into each panel of its benchmark and returns its mark."""
+  """Draws a run into each panel of its benchmark; returns a handle for the legend."""
   found = metrics.mean_sem(run.per_seed)
-  options = {"linestyle": "", "markersize": 5, **look}
+  options = {"linestyle": "", "markersize": 5, **style}
   drawn = [
     axes.errorbar(budget[key], found.mean, found.sem or 0.0, **options)
     for axes, key in zip(row, COSTS, strict=True)
@@ -94,7 +91,7 @@ def _points(
 
 
 def _title(cell: Cell) -> str:
-  """Returns a baseline's name; on the energy network it says so."""
+  """Returns a baseline's title; on the energy network the title says so."""
   title = methods.find(cell.row.removeprefix("sbc_").removeprefix("ebm_")).title
   return f"{title} on the EBM" if cell.row.startswith("ebm_") else title
 
@@ -103,11 +100,9 @@ def _roles() -> tuple[Role, ...]:
   return tuple(
     Role(
       name=role_name(name, dataset),
-      says=f"{name} on {DATASETS[dataset]}",
+      description=f"{name} on {DATASETS[dataset]}",
       command={data: cell.command},  # the ledger's rows alone are drawn
-      make=f"python -m ebmjax.main --config={cell.command}",
-      folder=Path(loading.default_workdir(cell.command)).name,
-      apart="data.name",
+      split_by="data.name",
     )
     for dataset, data in SHOWN.items()
     for group in groups(dataset)
@@ -124,6 +119,6 @@ SPEC = FigureSpec(
   "plain or regularised; orange: replay. Mean over seeds, bars of one SEM.",
   roles=_roles(),
   draw=cost,
-  shown="final",
-  some=True,
+  needs="final",
+  allow_missing=True,
 )

@@ -51,11 +51,11 @@ def draw(
   allow_partial: bool = False,
   stored: Sequence[Entry] = (),
 ) -> list[Path]:
-  """Returns the files NAME.svg, NAME.pdf and NAME.png of a figure of `FIGURES`.
+  """Draws a figure of `FIGURES`; returns its files NAME.svg, NAME.pdf and NAME.png.
 
-  UserError where a run is missing; the sentence has the command that makes it. Runs on
-  part of the data are only taken with `allow_partial`, and the figure's title says so.
-  A figure of final accuracies is drawn from `stored` entries, too.
+  If a run is missing, raises a UserError with the command that makes it. Runs on part
+  of the data are used only with `allow_partial`, and the figure's title says so. Only
+  figures of final accuracies can use `stored` entries.
   """
   if name not in FIGURES:
     raise UserError(f"there is no figure {name!r}; {choices_sentence(name, FIGURES)}")
@@ -78,7 +78,7 @@ def draw(
 
 
 def draw_each(caller: str, names: Iterable[str], *args: Path, **options: Any) -> int:
-  """Draws figures and prints their files; returns 1 where one could not be drawn."""
+  """Draws figures and prints their files; returns 1 if one could not be drawn."""
 
   def one(name: str) -> None:
     print(*draw(name, *args, **options), sep="\n")
@@ -87,7 +87,7 @@ def draw_each(caller: str, names: Iterable[str], *args: Path, **options: Any) ->
 
 
 def _mark_partial(figure: "Figure", runs: Runs) -> None:
-  """Puts a title over a figure of which some runs saw part of the data only."""
+  """Adds a title to a figure if some of its runs used only part of the data."""
   parts = [name for name, found in runs.items() if any(run.partial for run in found)]
   if parts:
     whose = "" if len(parts) == len(runs) else f" ({', '.join(parts)})"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ebmjax.paper.figures.panels import COLOURS, open_frame, panels
-from ebmjax.paper.figures.spec import FigureSpec, Run, Runs, mnist
-from ebmjax.report import plotting
+from ebmjax.paper.figures.spec import FigureSpec, Runs, mnist
+from ebmjax.report import plots, plotting
 from ebmjax.report.history import matrices
 
 if TYPE_CHECKING:
@@ -17,11 +17,12 @@ STREAMS = ("split", "permuted")
 
 
 def forgetting(runs: Runs) -> "Figure":
-  """Returns a panel a stream and a line a network; bands are SEM over seeds."""
+  """Draws one panel per stream and one line per network; bands are SEM over seeds."""
   figure, (row,) = panels(1, 2, 2.8, sharey=True)
   for axes, stream in zip(row, STREAMS, strict=True):
     for name, marker in NETWORKS.items():
-      so_far = average_so_far(runs[f"{name}, {stream}"][0])
+      accuracy, _ = matrices(runs[f"{name}, {stream}"][0].history)  # [R, T, T]
+      so_far = plots.mean_so_far(100 * accuracy).T
       tasks = np.arange(1, len(so_far) + 1)
       plotting.mean_line(
         axes, tasks, so_far, color=COLOURS[name], marker=marker, label=name
@@ -37,13 +38,6 @@ def forgetting(runs: Runs) -> "Figure":
   handles, names = row[0].get_legend_handles_labels()
   figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
   return figure
-
-
-def average_so_far(run: Run) -> np.ndarray:
-  """Returns [T, R] in percent: the mean over tasks 1..t after task t."""
-  accuracy, _ = matrices(run.history)  # [R, T, T]
-  tasks = range(accuracy.shape[-1])
-  return 100 * np.array([accuracy[:, t, : t + 1].mean(axis=-1) for t in tasks])
 
 
 SPEC = FigureSpec(

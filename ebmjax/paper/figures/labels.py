@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ebmjax import metrics
-from ebmjax.paper.figures.panels import COLOURS, mean_and_sem, open_frame, panels
+from ebmjax.paper.figures.panels import COLOURS, open_frame, panels
 from ebmjax.paper.figures.spec import FigureSpec, Runs, mnist
 from ebmjax.report.history import num_tasks, task_ends
 
@@ -17,7 +17,7 @@ NETWORKS = ("SBC", "EBM")
 
 
 def predicted_labels(runs: Runs) -> "Figure":
-  """Returns a row a network and a column a task, with a bar a label."""
+  """Draws one row per network and one column per task, with one bar per label."""
   tasks = num_tasks(runs["SBC, split"][0].history)
   figure, grid = panels(2, tasks, 2.7, sharex=True, sharey=True)
   for row, name in zip(grid, NETWORKS, strict=True):
@@ -35,11 +35,11 @@ def predicted_labels(runs: Runs) -> "Figure":
 
 def _bars(axes: "Axes", counts: np.ndarray, colour: str) -> None:
   """Draws the share of each label in confusion `counts` [R, C, C], and the true one."""
-  mean, sem = mean_and_sem(100 * metrics.predicted_label_share(counts).T)
+  shares = 100 * metrics.predicted_label_share(counts)  # [R, C]
+  mean, sem = shares.mean(axis=0), metrics.standard_error(shares, axis=0)
   error = {"elinewidth": 0.7, "ecolor": "black"}
-  bars = sem if sem.any() else None
-  axes.bar(np.arange(len(mean)), mean, yerr=bars, color=colour, error_kw=error)
-  # A confusion matrix turned over counts the true classes in place of predictions.
+  axes.bar(np.arange(len(mean)), mean, yerr=sem, color=colour, error_kw=error)
+  # A transposed confusion matrix counts true classes instead of predictions.
   true = 100 * metrics.predicted_label_share(counts.swapaxes(1, 2)).mean(axis=0)
   seen = np.where(true > 0, true, np.nan)  # no line along the axis
   edges = np.arange(len(true) + 1) - 0.5

@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ebmjax.paper.figures.panels import heat_map, panels
-from ebmjax.paper.figures.spec import FigureSpec, Run, Runs, mnist
-from ebmjax.report.history import num_tasks, task_ends
+from ebmjax.paper.figures.spec import FigureSpec, Runs, mnist
+from ebmjax.report.history import mean_energies, num_tasks, task_ends
 
 if TYPE_CHECKING:
   from matplotlib.figure import Figure
@@ -15,14 +13,15 @@ NETWORKS = ("SBC", "EBM")
 
 
 def landscapes(runs: Runs) -> "Figure":
-  """Returns a row a network and a column a task, all in the same colours."""
+  """Draws one row per network and one column per task, all in the same colours."""
   figure, grid = panels(2, 2, 5.9, sharex=True, sharey=True)
   for row, name in zip(grid, NETWORKS, strict=True):
-    run = runs[f"{name}, permuted"][0]
-    tasks = num_tasks(run.history)
-    classes = len(run.history.class_names)
+    history = runs[f"{name}, permuted"][0].history
+    ends, tasks = task_ends(history), num_tasks(history)
+    classes = len(history.class_names)
     for axes, task in zip(row, (tasks - 1, tasks), strict=True):
-      image = heat_map(axes, energies_after(run, task), 1, classes // tasks)
+      energies = mean_energies(history, ends[task])
+      image = heat_map(axes, energies, 1, classes // tasks)
       axes.set_title(f"{name}, after task {task}")
     row[0].set_ylabel("true class")
   for axes in grid[-1]:
@@ -30,17 +29,6 @@ def landscapes(runs: Runs) -> "Figure":
   bar = figure.colorbar(image, ax=grid, shrink=0.6, aspect=30)
   bar.set_label("energy, scaled per image (0: lowest and preferred)")
   return figure
-
-
-def energies_after(run: Run, task: int) -> np.ndarray:
-  """Returns [C, C], mean energies of labels (columns) for classes (rows) over seeds.
-
-  Rows of classes that were not yet shown are NaN.
-  """
-  end = task_ends(run.history)[task]
-  evaluations = run.history.evaluations
-  shown = evaluations.confusion[end].sum(axis=-1) > 0  # [R, C]
-  return np.where(shown[..., None], evaluations.energies[end], np.nan).mean(axis=0)
 
 
 SPEC = FigureSpec(

@@ -1,10 +1,11 @@
-"""What is said of runs that are missing, partial or unusual."""
+"""Messages and captions about runs that are missing, partial or unusual."""
 
 import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from ebmjax.config import loading
 from ebmjax.errors import UserError
 from ebmjax.paper.figures.pooling import choose
 from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Runs
@@ -21,18 +22,19 @@ def runs_of(
 ) -> Runs:
   """Returns the runs of a figure among `entries`: those under `root`, and stored ones.
 
-  UserError with the commands that make the missing ones. A figure that can do without
-  some of them needs one; stored entries serve figures of final accuracies alone.
+  If runs are missing, raises a UserError with the commands that make them. A figure
+  that allows missing runs needs one. Stored entries serve only figures of final
+  accuracies.
   """
-  if spec.shown != "final":
+  if spec.needs != "final":
     entries = [entry for entry in entries if entry.folder]
   runs = choose(entries, spec, allow_partial)
   absent = [role for role in spec.roles if not runs[role.name]]
-  if not absent or (spec.some and any(runs.values())):
+  if not absent or (spec.allow_missing and any(runs.values())):
     return runs
-  asked = absent[:1] if spec.some else absent
-  needed = f"{'one of its' if spec.some else 'finished'} runs"
-  names = " and ".join(role.says for role in asked)
+  asked = absent[:1] if spec.allow_missing else absent
+  needed = f"{'one of its' if spec.allow_missing else 'finished'} runs"
+  names = " and ".join(role.description for role in asked)
   lines = " and ".join(command(role, root) for role in asked)
   only = spec._replace(roles=tuple(absent))
   partial = "" if allow_partial else _partial_ones(only, entries)
@@ -44,11 +46,14 @@ def runs_of(
 
 def command(role: Role, root: Path) -> str:
   """Returns the command that makes a run of `role` under `root`."""
-  return f"{role.make} --workdir={shlex.quote(str(root / role.folder))}"
+  file = role.file(next(iter(role.values), None))
+  make = role.make or f"python -m ebmjax.main --config={file}"
+  folder = role.folder or Path(loading.default_workdir(file)).name
+  return f"{make} --workdir={shlex.quote(str(root / folder))}"
 
 
 def caption(spec: FigureSpec, runs: Runs) -> str:
-  """Returns the figure's caption with what must be known of the runs drawn."""
+  """Returns the figure's caption with notes on the runs drawn."""
   notes = [spec.caption, _seeds(runs)]
   for role in spec.roles:
     notes += _unusual(role, runs[role.name])
@@ -87,30 +92,30 @@ def _seeds(runs: Runs) -> str:
 
 
 def _unusual(role: Role, runs: Sequence[Run]) -> list[str]:
-  """Returns a sentence for the runs of a role that differ alike from its command."""
+  """Returns a sentence for each way in which a role's runs differ from its command."""
   groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
   for run in runs:
     groups[run.differences].append(str(run.value))
   sentences = []
   for changed, values in groups.items():
     # Where the runs of a role differ, each is named by its value.
-    whose = f" at {role.apart} {', '.join(values)}" if len(groups) > 1 else ""
+    whose = f" at {role.split_by} {', '.join(values)}" if len(groups) > 1 else ""
     if changed:
       sentences.append(f"{role.name}{whose} with {listed(changed)}.")
   return sentences
 
 
 def _left_out(role: Role, runs: Runs) -> str:
-  """Returns the role, or those of its values, that have no run; or nothing."""
+  """Names the role, or those of its values, without a run; empty if all have one."""
   found = {run.value for run in runs[role.name]}
   if not found:
     return role.name
   lacking = [str(value) for value in role.values if value not in found]
-  return f"{role.name} with {role.apart} {', '.join(lacking)}" if lacking else ""
+  return f"{role.name} with {role.split_by} {', '.join(lacking)}" if lacking else ""
 
 
 def _partial_ones(spec: FigureSpec, entries: Sequence[Entry]) -> str:
-  """Returns a clause that names runs left out for their part of the data alone."""
+  """Returns a clause that names the runs left out only for their part of the data."""
   runs = choose(entries, spec, allow_partial=True)
   names = [path.name for found in runs.values() for run in found for path in run.paths]
   if not names:

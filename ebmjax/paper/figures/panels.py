@@ -1,18 +1,17 @@
-"""The look that the figures share: a page's width, letters, frames, error bars."""
+"""The style that the figures share: page width, fonts, frames and heat maps."""
 
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ebmjax import metrics
 from ebmjax.report import plotting
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
   from matplotlib.figure import Figure
 
-WIDTH = 6.75  # inches: both columns of a page; letters keep their size on paper
+WIDTH = 6.75  # inches, two columns of a page, so that font sizes are those on paper
 COLOURS = {"EBM": plotting.PALETTE[0], "SBC": plotting.PALETTE[5]}
 _STYLE: dict[Any, Any] = {
   "font.size": 8,
@@ -42,31 +41,22 @@ def panels(
 
 
 def open_frame(axes: "Axes") -> None:
-  """Leaves the left and the lower edge, which carry the scales."""
+  """Hides the top and right edges, which carry no scale."""
   axes.spines[["top", "right"]].set_visible(False)
 
 
-def mean_and_sem(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns mean and SEM over the runs of `values` [N, R], each [N]; 0 for one run."""
-  found = [metrics.mean_sem(row) for row in values]
-  means = np.array([summary.mean for summary in found])
-  return means, np.array([summary.sem or 0.0 for summary in found])
+def heat_map(axes: "Axes", values: np.ndarray, highest: float, stride: int = 0) -> Any:
+  """Draws `values` [C, C] from 0 to `highest`, NaN in grey; returns the image.
 
-
-def heat_map(
-  axes: "Axes", values: np.ndarray, highest: float, tasks_apart: int = 0
-) -> Any:
-  """Returns the image of `values` [C, C] from 0 to `highest`; NaN is grey.
-
-  Many classes are numbered in steps of `tasks_apart`, the number of a task's classes.
+  Many classes are numbered in steps of `stride`, the number of classes in a task.
   """
   axes.set_facecolor("0.85")
-  # Every cell is stored as one pixel: no smoothing, whatever the resolution.
+  # Every cell is stored as one pixel, without smoothing at any resolution.
   image = axes.imshow(
     values, cmap="viridis", vmin=0, vmax=highest, interpolation="none"
   )
   classes = len(values)
-  ticks = np.arange(0, classes, tasks_apart if classes > plotting.MAX_TICKS else 1)
+  ticks = np.arange(0, classes, stride if classes > plotting.MAX_TICKS else 1)
   axes.set_xticks(ticks)
   axes.set_yticks(ticks)
   return image

@@ -12,7 +12,7 @@ import numpy as np
 from ebmjax.config.identity import decisive, departures, identity
 from ebmjax.errors import UserError, WorkdirError
 from ebmjax.paper import commands, store
-from ebmjax.paper.figures.spec import FigureSpec, Role, Run, Shown
+from ebmjax.paper.figures.spec import FigureSpec, Needs, Role, Run
 from ebmjax.paper.ledger import pool
 from ebmjax.paper.store import Entry
 from ebmjax.report import labels, stored
@@ -38,77 +38,77 @@ def found_in(root: Path, stored: Sequence[Entry]) -> list[Entry]:
 def choose(
   entries: Sequence[Entry], spec: FigureSpec, allow_partial: bool = False
 ) -> dict[str, tuple[Run, ...]]:
-  """Returns {role: runs} of the finished runs of a figure; () where none fits.
+  """Returns {role: runs} for a figure; () if no run fits a role.
 
-  Seeds of runs are pooled where nothing else differs and those evaluations which are
-  shown were made at the same steps. Of several that fit, the role gets the one on full
-  data, then the one that differs least from the role's command, then (`within` tasks)
-  the one evaluated most often, then the one with most seeds. Runs on part of the data
-  count with `allow_partial` only.
+  Runs that differ only in their seeds are pooled if the evaluations that the figure
+  needs were made at the same steps. Of several that fit, a role gets the one on full
+  data, then the one nearest to the role's command, then (`within` tasks) the one
+  evaluated most often, then the one with the most seeds. Runs on part of the data count
+  only with `allow_partial`.
   """
   flat = [(entry, decisive(entry.run)) for entry in entries]
   return {
-    role.name: _cast(role, flat, spec.shown, allow_partial) for role in spec.roles
+    role.name: _runs_for(role, flat, spec.needs, allow_partial) for role in spec.roles
   }
 
 
-def _cast(
+def _runs_for(
   role: Role,
   entries: Sequence[tuple[Entry, dict[str, Any]]],
-  shown: Shown,
+  needs: Needs,
   allow_partial: bool,
 ) -> tuple[Run, ...]:
-  """Returns the runs of a role, by the value of its key `apart`."""
+  """Returns the runs of a role, sorted by the value of its key `split_by`."""
   groups: dict[str, list[_Known]] = defaultdict(list)
   for entry, found in entries:
     if _fits(role, found):
       try:
-        history = _read(entry, shown)
+        history = _read(entry, needs)
       except WorkdirError as error:
         _log.warning("%s is left out: %s", entry.folder, error)
       else:
-        groups[_shared(entry, history)].append((entry, history))
+        groups[_pool_key(entry, history)].append((entry, history))
   choices: dict[Any, list[Run]] = defaultdict(list)
   for group in groups.values():
     run = _pool(role, group)
-    # The figure's title says of a partial run that it is none of the ledger's.
+    # A partial run may differ from its command: the figure's title marks it.
     if allow_partial if run.partial else not (role.values and run.differences):
       choices[run.value].append(run)
-  return tuple(min(choices[value], key=_order(shown)) for value in sorted(choices))
+  return tuple(min(choices[value], key=_order(needs)) for value in sorted(choices))
 
 
 def _fits(role: Role, found: Mapping[str, Any]) -> bool:
-  value = found.get(role.apart)
+  value = found.get(role.split_by)
   if role.values and value not in role.values:
     return False
   wanted = decisive(commands.load(role.file(value)).to_dict())
-  keys = (key for key in role.keys if key != role.apart)
+  keys = (key for key in role.keys if key != role.split_by)
   return all(found.get(key) == wanted.get(key) for key in keys)
 
 
-def _read(entry: Entry, shown: Shown) -> History:
-  """Returns as much of a run's history as is shown."""
-  if shown == "final":
+def _read(entry: Entry, needs: Needs) -> History:
+  """Returns the part of a run's history that a figure needs."""
+  if needs == "final":
     return without_evaluations(entry.seeds)
   if entry.folder is None:
     raise WorkdirError("only its final accuracies are stored.")
   history = stored.read(entry.folder).history
-  if shown == "last":
+  if needs == "last":
     return _only(history, np.arange(len(history.steps)) == len(history.steps) - 1)
   if len(task_ends(history)) < num_tasks(history):
     raise WorkdirError("it was not evaluated at the ends of all tasks.")
   ends = np.array(history.at_task_end, dtype=bool)
-  return history if shown == "within" else _only(history, ends)
+  return history if needs == "within" else _only(history, ends)
 
 
-def _shared(entry: Entry, history: History) -> str:
+def _pool_key(entry: Entry, history: History) -> str:
   """Returns a text that is equal for runs whose seeds may be pooled."""
   steps = history.steps.tolist()
   return json.dumps([identity(entry.run), steps, history.class_names])
 
 
 def _pool(role: Role, group: Sequence[_Known]) -> Run:
-  """Joins the runs of a group, every seed from the same run as in the ledger."""
+  """Joins the runs of a group; each seed comes from the same run as in the ledger."""
   histories = {id(entry): history for entry, history in group}
   taken = pool(entry for entry, _ in group)
   entries = list({id(entry): entry for entry, _ in taken.values()}.values())
@@ -123,7 +123,7 @@ def _pool(role: Role, group: Sequence[_Known]) -> Run:
   history = histories[id(newest)]._replace(
     evaluations=Evaluation(*fields), seeds=tuple(taken)
   )
-  value = decisive(newest.run)[role.apart] if role.apart else ""
+  value = decisive(newest.run)[role.split_by] if role.split_by else ""
   return Run(
     paths=tuple(sorted({entry.folder or store.MEASURED for entry in entries})),
     config=newest.run,
@@ -142,13 +142,13 @@ def _differences(role: Role, value: Any, entry: Entry) -> tuple[str, ...]:
   return tuple(
     f"{found.key}={labels.shown(found.first)}"
     for found in departures(entry.run, usual)
-    if found.key != role.apart
+    if found.key != role.split_by
   )
 
 
-def _order(shown: Shown) -> Any:
+def _order(needs: Needs) -> Any:
   def key(run: Run) -> tuple[Any, ...]:
-    evaluations = len(run.history.steps) if shown == "within" else 0
+    evaluations = len(run.history.steps) if needs == "within" else 0
     seeds = len(run.history.seeds)
     return run.partial, len(run.differences), -evaluations, -seeds, run.paths
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ebmjax.config import loading
 from ebmjax.paper.commands import PROBLEM
 from ebmjax.report.history import History
 
@@ -14,54 +13,53 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
 
 
-# What a figure shows of a run: its final accuracies alone, its last evaluation, those
-# at the ends of tasks, or those within tasks too.
-Shown = Literal["final", "last", "ends", "within"]
+# What a figure needs of a run: only its final accuracies, its last evaluation, those at
+# the ends of tasks, or those within tasks too.
+Needs = Literal["final", "last", "ends", "within"]
 STREAMS = {"split": "splitmnist", "permuted": "permmnist"}
 VARIANTS = {"SBC": "sbc", "SBC*": "contrastive,sbc", "EBM": ""}
 SPELLED = {"SBC*": "SBC with the contrastive objective (SBC*)"}
 
 
 class Role(NamedTuple):
-  """A part in a figure, for runs that share some keys with a command of ours."""
+  """A place in a figure, for runs that share some keys with one of our commands."""
 
-  name: str  # unlike all others of the figure, such as "SBC"
-  says: str  # "SBC on split MNIST"
-  # FILE[:variants], or {value of `apart`: FILE[:variants]}: then only those values
-  # count, and of runs on full data only those that are the command's own.
+  name: str  # unique in the figure, such as "SBC"
+  description: str  # "SBC on split MNIST"
+  # FILE[:variants], or {value of `split_by`: FILE[:variants]}: then only these values
+  # count, and on full data only runs of exactly the command's configuration.
   command: str | Mapping[Any, str]
-  make: str  # the command that makes a run, without the workdir
-  folder: str  # where under the folder of runs
-  apart: str = ""  # a key by whose values runs are kept apart; "": a single run
-  keys: tuple[str, ...] = (*PROBLEM, "objective")  # shared, except `apart`
+  make: str = ""  # what makes a run, without --workdir; "": `command` alone
+  folder: str = ""  # the name of the run's folder; "": the default of `command`
+  split_by: str = ""  # a key with a run for each of its values; "": a single run
+  keys: tuple[str, ...] = (*PROBLEM, "objective")  # shared, except `split_by`
 
   @property
   def values(self) -> tuple[Any, ...]:
-    """Returns the values of `apart` that count, () for all."""
+    """The values of `split_by` that count; () for all."""
     return () if isinstance(self.command, str) else tuple(self.command)
 
   def file(self, value: Any) -> str:
-    """Returns FILE[:variants] of runs whose key `apart` has this value."""
+    """Returns FILE[:variants] of runs whose key `split_by` has this value."""
     return self.command if isinstance(self.command, str) else self.command[value]
 
 
 def mnist(network: str, stream: str, flags: str = "") -> Role:
   """Returns the role of a network ("SBC", "SBC*", "EBM") on a stream of MNIST.
 
-  `flags` of its command suit the figure.
+  `flags` are added to the command that makes its run.
   """
   command = config_file(STREAMS[stream], VARIANTS[network])
   return Role(
     name=f"{network}, {stream}",
-    says=f"{SPELLED.get(network, network)} on {stream} MNIST",
+    description=f"{SPELLED.get(network, network)} on {stream} MNIST",
     command=command,
     make=f"python -m ebmjax.main --config={command}{flags}",
-    folder=Path(loading.default_workdir(command)).name,
   )
 
 
 def config_file(name: str, variants: str) -> str:
-  """Returns FILE[:variants] of ours, such as configs/splitmnist.py:sbc."""
+  """Returns FILE[:variants], such as configs/splitmnist.py:sbc."""
   return f"configs/{name}.py" + (f":{variants}" if variants else "")
 
 
@@ -71,9 +69,9 @@ class Run(NamedTuple):
   paths: tuple[Path, ...]
   config: dict[str, Any]  # nested
   source: str  # of the data
-  history: History  # of all seeds, as much of it as the figure shows
+  history: History  # of all seeds, as much of it as the figure needs
   per_seed: np.ndarray  # [R], the final average accuracy in percent
-  value: Any  # of the role's key `apart`
+  value: Any  # of the role's key `split_by`
   differences: tuple[str, ...]  # from the role's command: "stream.iterations=30"
   partial: bool  # trained on part of the data
   budget: dict[str, int] | None = None  # of a seed; None: not known
@@ -89,5 +87,5 @@ class FigureSpec(NamedTuple):
   caption: str
   roles: tuple[Role, ...]
   draw: "Callable[[Runs], Figure]"
-  shown: Shown = "ends"
-  some: bool = False  # can do without some of its runs
+  needs: Needs = "ends"
+  allow_missing: bool = False  # whether some of its runs may be missing

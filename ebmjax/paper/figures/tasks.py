@@ -1,12 +1,10 @@
 """Accuracy against the number of tasks, CIFAR-100, ours beside the paper's."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ebmjax import metrics
-from ebmjax.config import loading
 from ebmjax.paper import ledger
 from ebmjax.paper.cells import Cell, all_cells
 from ebmjax.paper.figures.panels import COLOURS, WIDTH, open_frame
@@ -35,14 +33,14 @@ Point = tuple[int, float, float]  # tasks, accuracy and SEM in percent
 
 
 def number_of_tasks(runs: Runs) -> "Figure":
-  """Returns a line a method: full marks are ours, open ones the paper's."""
+  """Draws one line per method: filled markers are ours, open ones the paper's."""
   figure, axes = plotting.new_figure(0.75 * WIDTH, 3.2)
   for position, (name, (colour, marker)) in enumerate(METHODS.items()):
-    # A little apart: several methods score alike, and would hide one another.
+    # Shifted a little, because methods with similar scores would hide each other.
     shift = 0.06 * (position - (len(METHODS) - 1) / 2)
-    look = _MARKS | {"color": colour, "marker": marker}
-    _line(axes, published(name), shift, look | _PUBLISHED)
-    _line(axes, ours(runs[name]), shift, look | {"zorder": 3, "label": name})
+    style = _MARKS | {"color": colour, "marker": marker}
+    _line(axes, published(name), shift, style | _PUBLISHED)
+    _line(axes, ours(runs[name]), shift, style | {"zorder": 3, "label": name})
   axes.set_xticks(range(len(NUMBERS)), [str(number) for number in NUMBERS])
   axes.set(xlabel="number of tasks", ylabel="test accuracy at the end (%)")
   axes.set_ylim(bottom=0)
@@ -52,7 +50,7 @@ def number_of_tasks(runs: Runs) -> "Figure":
 
 
 def ours(found: tuple[Run, ...]) -> list[Point]:
-  """Returns a point a number of tasks that there are runs of."""
+  """Returns one point per number of tasks that has runs."""
   known = [(run.value, metrics.mean_sem(run.per_seed)) for run in found]
   return [(tasks, point.mean, point.sem or 0.0) for tasks, point in known]
 
@@ -73,16 +71,16 @@ def _cells(name: str) -> dict[int, Cell]:
 
 
 def _line(
-  axes: "Axes", points: list[Point], shift: float, look: dict[str, Any]
+  axes: "Axes", points: list[Point], shift: float, style: dict[str, Any]
 ) -> None:
   if points:
     tasks, means, sems = zip(*points, strict=True)
     places = np.array([NUMBERS.index(number) for number in tasks]) + shift
-    axes.errorbar(places, means, sems, elinewidth=0.8, **look)
+    axes.errorbar(places, means, sems, elinewidth=0.8, **style)
 
 
 def _legend() -> list[Any]:
-  """Returns a mark a method, and one each for ours and the paper's."""
+  """Returns one marker per method, and one each for ours and the paper's."""
   from matplotlib.lines import Line2D
 
   methods = [
@@ -95,26 +93,24 @@ def _legend() -> list[Any]:
 
 
 def _role(name: str) -> Role:
-  commands = {tasks: cell.command for tasks, cell in _cells(name).items()}
   return Role(
     name=name,
-    says=f"the table's {name} on CIFAR-100",
-    command=commands,  # only the ledger's rows are drawn beside the paper's table
-    make=f"python -m ebmjax.main --config={commands[10]}",
-    folder=Path(loading.default_workdir(commands[10])).name,
-    apart="stream.tasks",
+    description=f"the table's {name} on CIFAR-100",
+    # Only the ledger's rows are drawn beside the paper's table.
+    command={tasks: cell.command for tasks, cell in _cells(name).items()},
+    split_by="stream.tasks",
   )
 
 
 SPEC = FigureSpec(
   title="Accuracy against the number of tasks, CIFAR-100",
   caption="Class-incremental test accuracy at the end of CIFAR-100 split into 5, 10, "
-  "20 and 50 tasks. Full marks: our runs of the table's cells, in which the baselines "
-  "of 10 tasks have a protocol of their own (batches of 256 images, random order of "
-  "classes); open marks: the paper's table. Mean over seeds, bars of one SEM; methods "
-  "are drawn a little apart.",
+  "20 and 50 tasks. Filled markers: our runs of the table's cells, in which the "
+  "baselines of 10 tasks have a protocol of their own (batches of 256 images, random "
+  "order of classes); open markers: the paper's table. Mean over seeds, bars of one "
+  "SEM; methods are drawn a little apart.",
   roles=tuple(_role(name) for name in METHODS),
   draw=number_of_tasks,
-  shown="final",
-  some=True,
+  needs="final",
+  allow_missing=True,
 )

@@ -17,8 +17,8 @@ SCALARS = "scalars.jsonl"  # of a run's folder
 _STEP = re.compile(rb'"step": (\d+)')
 
 
-class Overall:
-  """Counts estimated seconds of work done."""
+class Progress:
+  """Counts the estimated seconds of finished work."""
 
   def __init__(self, seconds: float) -> None:
     self._bar = tqdm(
@@ -33,28 +33,28 @@ class Overall:
   def part(
     self, command: str, claim: Claim, seconds: float, steps: int
   ) -> Iterator[Callable[[], None]]:
-    """Shows one run; yields a function that looks how many steps it has made."""
+    """Tracks one run; yields a callback that polls its progress."""
     first, last = claim.seeds[0], claim.seeds[-1]
     seeds = f"seeds {first} to {last}" if first != last else f"seed {first}"
     name = f"{command}, {seeds}"
     _log.info("%s: about %s; %s", name, duration(seconds), claim.log)
     shown = 0.0
 
-    def move(to: float) -> None:
+    def advance(to: float) -> None:
       nonlocal shown
       self._bar.update(max(to - shown, 0))
       shown = max(to, shown)
 
-    def look() -> None:
+    def poll() -> None:
       step = last_step(claim.workdir / SCALARS)
       self._bar.set_description_str(f"{name}: step {step} of {steps}")
-      move(seconds * min(step / steps, 1.0))
+      advance(seconds * min(step / steps, 1.0))
 
-    look()
-    yield look
-    move(seconds)
+    poll()
+    yield poll
+    advance(seconds)
 
-  def __enter__(self) -> "Overall":
+  def __enter__(self) -> "Progress":
     return self
 
   def __exit__(self, *exception: object) -> None:
