@@ -30,8 +30,9 @@ from jax import Array, lax
 from ebmjax.config.schema import Positive, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
+  Boundary,
   Plugin,
-  RowLosses,
+  StepInputs,
   StepRecord,
   all_energies,
   gradient_learner,
@@ -39,7 +40,7 @@ from ebmjax.methods._gradient import (
 )
 from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, Rule, setting
 from ebmjax.prediction import among
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.types import Learner, Problem, PyTree
 
 
 class Teacher(NamedTuple):
@@ -69,16 +70,14 @@ def lwf(
   def init(params: PyTree, model_state: PyTree) -> Teacher:
     return Teacher(params, model_state, jnp.zeros(network.num_classes, bool))
 
-  def track(teacher: Teacher, record: StepRecord, key: Array, batch: Batch) -> Teacher:
-    del key
+  def track(teacher: Teacher, record: StepRecord) -> Teacher:
+    batch = record.batch
     new = Teacher(record.after, record.model_state, teacher.classes | batch.seen)
     return lax.cond(is_due(batch.step, every), lambda: new, lambda: teacher)
 
-  def consolidate(
-    teacher: Teacher, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> Teacher:
-    del teacher, key
-    return Teacher(params, model_state, view.seen)
+  def consolidate(teacher: Teacher, boundary: Boundary) -> Teacher:
+    del teacher
+    return Teacher(boundary.params, boundary.model_state, boundary.view.seen)
 
   if every:
     return gradient_learner(problem, Plugin(init, loss, track))
@@ -90,24 +89,20 @@ def _loss(
   distilled: Callable[..., Array],
   periodic: bool,
   teacher: Teacher,
-  row_losses: RowLosses,
   params: PyTree,
-  model_state: PyTree,
-  key: Array,
-  batch: Batch,
+  step: StepInputs,
 ) -> tuple[Array, PyTree]:
-  """Returns L and the model state."""
-  del row_losses  # one pass over all labels serves both terms
-  network = problem.network
+  """Returns L and the model state; one pass over all labels serves both terms."""
+  network, batch = problem.network, step.batch
   labels = jnp.arange(network.num_classes)
   energies, model_state = network.energies(
-    params, model_state, batch.x, labels, train=True
+    params, step.model_state, batch.x, labels, train=True
   )
 
   def candidates(labels: Array) -> tuple[Array, PyTree]:
     return jnp.take_along_axis(energies, labels, axis=1), model_state
 
-  losses, model_state = problem.objective(candidates, key, batch)
+  losses, model_state = problem.objective(candidates, step.key, batch)
   answers = all_energies(network, teacher.params, teacher.model_state, batch.x)
   kept = distilled(energies, answers, teacher.classes, batch.seen)
   task_weight = 0.5 if periodic else 1 / jnp.maximum(batch.task[0] + 1, 1)

@@ -44,7 +44,7 @@ from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   GradientState,
   Plugin,
-  RowLosses,
+  StepInputs,
   gradient_learner,
 )
 from ebmjax.methods._rules import image_rules, plain_feature_rules
@@ -142,17 +142,11 @@ def pgma(
 
 
 def _loss(
-  adapted: Adapted,
-  strength: float,
-  replay: Replay,
-  row_losses: RowLosses,
-  params: PyTree,
-  model_state: PyTree,
-  key: Array,
-  batch: Batch,
+  adapted: Adapted, strength: float, replay: Replay, params: PyTree, step: StepInputs
 ) -> tuple[Array, PyTree]:
   """Returns the task's loss and how far the outputs for replayed rows have moved."""
-  losses, moved = row_losses(params, model_state, key, batch)
+  losses, moved = step.row_losses(params)
+  model_state = step.model_state
   features = adapted.features(params, model_state, replay.x)
   energies = adapted.all_energies(params, model_state, replay.x, replay.codes)
   changes = jnp.sum((features - replay.features) ** 2, axis=1)
