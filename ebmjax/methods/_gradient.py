@@ -112,11 +112,10 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
       value, *rest = added.loss(state.own, params, inputs)
       return value, tuple(rest)
 
-    (value, (model_state, *aux)), gradient = jax.value_and_grad(loss, has_aux=True)(
-      state.params
+    found, gradient, params, opt_state = descend(
+      tx, loss, state.params, state.opt_state, has_aux=True
     )
-    updates, opt_state = tx.update(gradient, state.opt_state, state.params)
-    params: Any = optax.apply_updates(state.params, updates)
+    value, (model_state, *aux) = found
     own = state.own
     if added.track is not None:
       track_key = jax.random.fold_in(key, _TRACK)
@@ -136,6 +135,23 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
     return all_energies(network, state.params, state.model_state, x)
 
   return Learner(init, step, consolidate, energies, added.consolidate is not None)
+
+
+def descend(
+  tx: optax.GradientTransformation,
+  loss: Callable[[PyTree], Any],
+  params: PyTree,
+  opt_state: optax.OptState,
+  *,
+  has_aux: bool = False,
+) -> tuple[Any, PyTree, PyTree, optax.OptState]:
+  """Takes a step of an optimiser on loss(params) -> [], or with `has_aux` [], aux.
+
+  Returns what the loss returned, its gradient, the new parameters and optimiser state.
+  """
+  found, gradient = jax.value_and_grad(loss, has_aux=has_aux)(params)
+  updates, opt_state = tx.update(gradient, opt_state, params)
+  return found, gradient, optax.apply_updates(params, updates), opt_state
 
 
 def row_losses(

@@ -16,6 +16,7 @@ import optax
 from jax import Array, lax
 
 from ebmjax.config.schema import Number, Rate
+from ebmjax.methods._gradient import descend
 from ebmjax.methods._moments import with_unknown
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
@@ -86,7 +87,7 @@ def per_class_learner(
         own_key = jax.random.fold_in(key, label)
         return models.losses(params, statistics, targets, phi, own_key, mine)
 
-      trained, loss = _descend(tx, losses, trained, label, mine)
+      trained, loss = _train_one(tx, losses, trained, label, mine)
       return trained, total + loss
 
     start = (state.params, state.statistics, state.moments), jnp.float32(0)
@@ -128,7 +129,7 @@ def _init(
   return ClassState(params, statistics, moments, counts, rest, frozen)
 
 
-def _descend(
+def _train_one(
   tx: optax.GradientTransformation,
   losses: Callable[[PyTree, PyTree], tuple[Array, PyTree]],
   trained: Trained,
@@ -144,10 +145,10 @@ def _descend(
       found, moved = losses(params, statistics)
       return jnp.sum(jnp.where(mine, found, 0.0)) / jnp.sum(mine), moved
 
-    (value, moved), gradient = jax.value_and_grad(loss, has_aux=True)(params)
-    updates, moments = tx.update(gradient, moments, params)
-    after = (optax.apply_updates(params, updates), moved, moments)
-    return after, value * jnp.sum(mine)
+    (value, moved), _, params, moments = descend(
+      tx, loss, params, moments, has_aux=True
+    )
+    return (params, moved, moments), value * jnp.sum(mine)
 
   def untouched(before: Trained) -> tuple[Trained, Array]:
     return before, jnp.float32(0)
