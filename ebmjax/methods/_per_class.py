@@ -17,7 +17,7 @@ from jax import Array, lax
 
 from ebmjax.config.schema import Number, Rate
 from ebmjax.methods._gradient import descend
-from ebmjax.methods._moments import with_unknown
+from ebmjax.methods._moments import frozen_features, with_unknown
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 LearningRate = Annotated[Rate, "Adam's learning rate at the start of a class"]
@@ -115,10 +115,8 @@ def _init(
   problem: Problem, models: ClassModels, tx: optax.GradientTransformation, key: Array
 ) -> ClassState:
   """Returns the state before the first step."""
-  network, classes = problem.network, problem.network.num_classes
-  frozen = network.init(key)
-  row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
-  width = jax.eval_shape(network.features, *frozen, row).shape[1]
+  classes = problem.network.num_classes
+  frozen, width = frozen_features(problem, key)
   own, shared = jax.random.split(jax.random.fold_in(key, 1))
   # All classes start alike: their energies then differ by what they learned alone.
   params, statistics = jax.tree.map(
