@@ -30,6 +30,10 @@ DecaySteps = Annotated[
 Trained = tuple[PyTree, PyTree, PyTree]
 
 
+def _nothing(*arguments: Any) -> None:
+  del arguments
+
+
 class ClassModels(NamedTuple):
   """What a method with a model for each class is made of.
 
@@ -39,13 +43,14 @@ class ClassModels(NamedTuple):
 
   # (key, F) -> one class's parameters, and its statistics: {} where it has none
   init: Callable[[Array, int], tuple[PyTree, PyTree]]
-  init_shared: Callable[[Array, int], PyTree]  # (key, F) -> shared
-  targets: Callable[[PyTree, Array], PyTree]  # (shared, phi) -> of a batch, once
   # (params and statistics of a class, targets, phi, key, its own rows [B] bool)
   # -> losses [B], moved statistics
   losses: Callable[..., tuple[Array, PyTree]]
   # (params and statistics [C, ...], shared, counts [C], phi) -> energies [B, C]
   energies: Callable[[PyTree, PyTree, PyTree, Array, Array], Array]
+  init_shared: Callable[[Array, int], PyTree] = _nothing  # (key, F) -> shared
+  # (shared, phi) -> what `losses` takes as targets, once for a batch
+  targets: Callable[[PyTree, Array], PyTree] = _nothing
 
 
 class ClassState(NamedTuple):
