@@ -36,9 +36,8 @@ def steps(learner: Any, state: Any, numbers: Any, batches: Any) -> Any:
 def fisher_by_hand(state: Any, view: Any, kind: str = "argmax") -> Any:
   """Returns the mean Fisher information of a task's 38 images, all in one go."""
   network = make_problem(trial_of(("ewc", "sbc")), SGD).network
-  total = importance.fisher_sum(
-    network, state.params, {}, view.x, view.y, view.valid, view.seen, kind
-  )
+  block = importance.Block(view.x, view.y, view.valid, view.seen)
+  total = importance.fisher_sum(network, state.params, {}, block, kind)
   return jax.tree.map(lambda leaf: np.asarray(leaf, float) / 38, total)
 
 

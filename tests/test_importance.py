@@ -11,6 +11,7 @@ from flax import linen as nn
 
 from ebmjax import networks
 from ebmjax.methods import importance
+from ebmjax.methods.importance import Block
 from ebmjax.types import Network, TaskView
 
 PIXELS, CLASSES, ROWS = 6, 4, 10
@@ -90,8 +91,8 @@ def test_a_dense_layer_without_a_bias_is_taken_row_by_row():
   network = networks.from_module(Bilinear(), (PIXELS,), CLASSES)
   variables = network.init(jax.random.key(0))
   x, y = images(3), jnp.asarray([0, 2, 3, 0, 2, 3, 0, 2, 3, 0])
-  everyone = jnp.ones(ROWS, bool)
-  got = importance.fisher_sum(network, *variables, x, y, everyone, SEEN, "true")
+  block = Block(x, y, jnp.ones(ROWS, bool), SEEN)
+  got = importance.fisher_sum(network, *variables, block, "true")
   assert_close(got, fisher_by_hand(network, variables, x, y, "true"))
 
 
@@ -134,7 +135,7 @@ def test_fisher_equals_a_loop_over_the_rows_and_classes_that_count(name, kind):
   variables = network.init(jax.random.key(1))
   x, y = images(2), jnp.asarray(np.flatnonzero(SEEN)[np.arange(ROWS) % 3])
   y = jnp.where(VALID, y, 1)  # padding may carry any label, one of no seen class too
-  got = importance.fisher_sum(network, *variables, x, y, VALID, SEEN, kind)
+  got = importance.fisher_sum(network, *variables, Block(x, y, VALID, SEEN), kind)
   counted = np.flatnonzero(VALID)
   expected = fisher_by_hand(network, variables, x[counted], y[counted], kind)
   assert any(np.any(leaf > 1e-6) for leaf in jax.tree.leaves(expected))
@@ -149,7 +150,8 @@ def test_what_does_not_count_leaves_no_trace(kind):
   x, y = images(2), jnp.zeros(ROWS, jnp.int32)
 
   def fisher(params, x):
-    return importance.fisher_sum(network, params, model_state, x, y, VALID, SEEN, kind)
+    block = Block(x, y, VALID, SEEN)
+    return importance.fisher_sum(network, params, model_state, block, kind)
 
   once = fisher(params, x)
   head = params["head"]
@@ -167,12 +169,13 @@ def test_recipes_of_fisher_differ():
   network = make_network("sbc")
   variables = network.init(jax.random.key(1))
   y = jnp.asarray(np.flatnonzero(SEEN)[np.arange(ROWS) % 3])
+  block = Block(images(2), y, VALID, SEEN)
   norms = {
     kind: float(
       sum(
         jnp.sum(leaf)
         for leaf in jax.tree.leaves(
-          importance.fisher_sum(network, *variables, images(2), y, VALID, SEEN, kind)
+          importance.fisher_sum(network, *variables, block, kind)
         )
       )
     )
@@ -198,9 +201,9 @@ def batch_view(count: int, valid: Any, permutation: Any = ()) -> TaskView:
 def count_rows(view: TaskView, key: int, samples: int) -> tuple[Any, int, int]:
   """Returns how often each row was used [N], and the two numbers of `over_task`."""
 
-  def part(x, y, valid):
-    del x
-    return jnp.bincount(y, weights=valid.astype(int), length=view.y.shape[0])
+  def part(block):
+    weights = block.valid.astype(int)
+    return jnp.bincount(block.y, weights=weights, length=view.y.shape[0])
 
   used, number, blocks = importance.over_task(part, view, jax.random.key(key), samples)
   return np.asarray(used), int(number), int(blocks)
@@ -236,9 +239,8 @@ def test_blocks_are_mixed_though_the_rows_are_sorted_by_class():
   view = batch_view(512, np.ones(512, bool))
   view = view._replace(rows=jnp.arange(512), y=jnp.arange(512) // 128)
 
-  def classes_of_block(x, y, valid):
-    del x, valid
-    return jnp.sum(jnp.bincount(y, length=4) > 0)
+  def classes_of_block(block):
+    return jnp.sum(jnp.bincount(block.y, length=4) > 0)
 
   found, _, blocks = importance.over_task(classes_of_block, view, jax.random.key(0))
   assert (int(found), int(blocks)) == (4 * 4, 4)
@@ -249,7 +251,7 @@ def test_the_order_does_not_depend_on_padding():
     view = batch_view(40 + padding, np.arange(40 + padding) < 40)
     view = view._replace(rows=jnp.minimum(jnp.arange(40 + padding), 39))
     return importance.over_task(
-      lambda x, y, valid: y[:20], view, jax.random.key(0), samples=20
+      lambda block: block.y[:20], view, jax.random.key(0), samples=20
     )[0]
 
   np.testing.assert_array_equal(of(0), of(9))
@@ -260,9 +262,9 @@ def test_images_come_as_the_task_showed_them():
   valid = np.arange(9) < 7
   view = batch_view(9, valid, permutation)
 
-  def part(x, y, valid):
-    weights = jnp.where(valid, y, 0)
-    return jnp.sum(weights[:, None] * x.astype(jnp.int32), axis=0)
+  def part(block):
+    weights = jnp.where(block.valid, block.y, 0)
+    return jnp.sum(weights[:, None] * block.x.astype(jnp.int32), axis=0)
 
   got, _, _ = importance.over_task(part, view, jax.random.key(0))
   rows = np.asarray(view.rows)[valid]

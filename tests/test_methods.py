@@ -107,17 +107,18 @@ def test_a_method_may_store_what_its_loss_computed():
       energies = jax.ShapeDtypeStruct((network.num_classes,), jnp.float32)
       return buffers.empty_reservoir((problem.row, energies), budget=3 * SIZE)
 
-    def loss(own, row_losses, params, model_state, key, batch):
-      energies = all_energies(network, params, model_state, batch.x)
-      drawn = buffers.draw(key, own, SIZE)
+    def loss(own, params, step):
+      energies = all_energies(network, params, step.model_state, step.batch.x)
+      drawn = buffers.draw(step.key, own, SIZE)
       x, before = drawn.x
-      away = all_energies(network, params, model_state, x) - before
-      losses, model_state = row_losses(params, model_state, key, batch)
+      away = all_energies(network, params, step.model_state, x) - before
+      losses, model_state = step.row_losses(params)
       dark = jnp.mean(jnp.where(drawn.valid[:, None], away**2, 0.0))
       return losses.mean() + dark, model_state, energies
 
-    def track(own, record, key, batch):
-      return buffers.offer(own, key, (batch.x, record.found), batch.y)
+    def track(own, record):
+      x = record.batch.x, record.aux
+      return buffers.offer(own, record.key, x, record.batch.y)
 
     return gradient_learner(problem, Plugin(init, loss, track))
 

@@ -8,7 +8,14 @@ spec in another package.
 from typing import Any
 
 from ebmjax.config.components import find_in
-from ebmjax.methods._gradient import GradientState, Plugin, StepRecord, gradient_learner
+from ebmjax.methods._gradient import (
+  Boundary,
+  GradientState,
+  Plugin,
+  StepInputs,
+  StepRecord,
+  gradient_learner,
+)
 from ebmjax.methods.bgd import BGD
 from ebmjax.methods.bir import BIR
 from ebmjax.methods.ctn import CTN
@@ -33,10 +40,12 @@ from ebmjax.types import Learner, Problem
 
 __all__ = [
   "METHODS",
+  "Boundary",
   "GradientState",
   "MethodSpec",
   "Plugin",
   "Setting",
+  "StepInputs",
   "StepRecord",
   "find",
   "gradient_learner",

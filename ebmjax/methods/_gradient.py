@@ -14,9 +14,7 @@ from jax import Array
 
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
-_TRACK = 3  # a use of a step's key apart; 0 and 1 are what splitting it gives
-# (params, model_state, key, batch) -> losses [B], model_state
-RowLosses = Callable[[PyTree, PyTree, Array, Batch], tuple[Array, PyTree]]
+_TRACK = 3  # fold_in tag for the key of `track`; 0 and 1 are what splitting it gives
 
 
 class GradientState(NamedTuple):
@@ -28,6 +26,25 @@ class GradientState(NamedTuple):
   own: PyTree = ()  # the method's own
 
 
+class StepInputs(NamedTuple):
+  """What the loss of a step is computed from, besides the parameters."""
+
+  problem: Problem
+  model_state: PyTree
+  key: Array
+  batch: Batch
+
+  def row_losses(
+    self, params: PyTree, batch: Batch | None = None
+  ) -> tuple[Array, PyTree]:
+    """Returns the objective's losses [B] of the batch, or of another one.
+
+    The second value is the network's model state after it.
+    """
+    batch = self.batch if batch is None else batch
+    return row_losses(self.problem, params, self.model_state, self.key, batch)
+
+
 class StepRecord(NamedTuple):
   """What one step did, for a method that keeps track."""
 
@@ -35,7 +52,18 @@ class StepRecord(NamedTuple):
   after: PyTree  # parameters
   model_state: PyTree  # after the step
   gradient: PyTree  # of the whole loss, at `before`
-  found: PyTree = ()  # what else the loss returned
+  key: Array  # another one than the loss had
+  batch: Batch
+  aux: PyTree = ()  # the third value of the loss, if it returns one
+
+
+class Boundary(NamedTuple):
+  """What a method is given when a task ends."""
+
+  params: PyTree
+  model_state: PyTree
+  key: Array
+  view: TaskView  # of the finished task
 
 
 def _init_nothing(params: PyTree, model_state: PyTree) -> PyTree:
@@ -43,35 +71,23 @@ def _init_nothing(params: PyTree, model_state: PyTree) -> PyTree:
   return ()
 
 
-def _mean_loss(
-  own: PyTree,
-  row_losses: RowLosses,
-  params: PyTree,
-  model_state: PyTree,
-  key: Array,
-  batch: Batch,
-) -> tuple[Array, PyTree]:
+def _mean_loss(own: PyTree, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
   del own
-  losses, model_state = row_losses(params, model_state, key, batch)
+  losses, model_state = step.row_losses(params)
   return jnp.mean(losses), model_state
-
-
-def _track_nothing(own: PyTree, record: StepRecord, key: Array, batch: Batch) -> PyTree:
-  del record, key, batch
-  return own
 
 
 class Plugin(NamedTuple):
   """What a method adds to plain descent; `own` is its state, a tree of arrays."""
 
   init: Callable[[PyTree, PyTree], PyTree] = _init_nothing  # (params, model_state)
-  # (own, row_losses, params, model_state, key, batch) -> loss [], model_state
-  # and, where `track` is to have it, what else was computed on the way
-  loss: Callable[..., tuple[Array, PyTree] | tuple[Array, PyTree, PyTree]] = _mean_loss
-  # (own, record, key, batch) -> own, after every step
-  track: Callable[[PyTree, StepRecord, Array, Batch], PyTree] = _track_nothing
-  # (own, params, model_state, key, view) -> own, when a task ends; None: nothing to do
-  consolidate: Callable[[PyTree, PyTree, PyTree, Array, TaskView], PyTree] | None = None
+  # (own, params, step inputs) -> loss [], model_state, and optionally a third value
+  # for `track`
+  loss: Callable[[PyTree, PyTree, StepInputs], tuple[Any, ...]] = _mean_loss
+  # (own, record) -> own, after every step
+  track: Callable[[PyTree, StepRecord], PyTree] | None = None
+  # (own, boundary) -> own, when a task ends
+  consolidate: Callable[[PyTree, Boundary], PyTree] | None = None
 
 
 def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
@@ -80,7 +96,7 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
   The optimiser keeps its state across task boundaries, as in the released code.
   """
   network, tx = problem.network, problem.tx
-  added, row_losses = plugin or Plugin(), row_losses_of(problem)
+  added = plugin or Plugin()
 
   def init(key: Array) -> GradientState:
     params, model_state = network.init(key)
@@ -90,26 +106,30 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
   def step(
     state: GradientState, key: Array, batch: Batch
   ) -> tuple[GradientState, dict[str, Array]]:
+    inputs = StepInputs(problem, state.model_state, key, batch)
+
     def loss(params: PyTree) -> tuple[Array, tuple[PyTree, ...]]:
-      value, *rest = added.loss(
-        state.own, row_losses, params, state.model_state, key, batch
-      )
+      value, *rest = added.loss(state.own, params, inputs)
       return value, tuple(rest)
 
-    (value, (model_state, *found)), gradient = jax.value_and_grad(loss, has_aux=True)(
-      state.params
+    found, gradient, params, opt_state = descend(
+      tx, loss, state.params, state.opt_state, has_aux=True
     )
-    updates, opt_state = tx.update(gradient, state.opt_state, state.params)
-    params: Any = optax.apply_updates(state.params, updates)
-    record = StepRecord(state.params, params, model_state, gradient, *found)
-    own = added.track(state.own, record, jax.random.fold_in(key, _TRACK), batch)
+    value, (model_state, *aux) = found
+    own = state.own
+    if added.track is not None:
+      track_key = jax.random.fold_in(key, _TRACK)
+      record = StepRecord(
+        state.params, params, model_state, gradient, track_key, batch, *aux
+      )
+      own = added.track(own, record)
     return GradientState(params, model_state, opt_state, own), {"loss": value}
 
   def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
     if added.consolidate is None:
       return state
-    own = added.consolidate(state.own, state.params, state.model_state, key, view)
-    return state._replace(own=own)
+    boundary = Boundary(state.params, state.model_state, key, view)
+    return state._replace(own=added.consolidate(state.own, boundary))
 
   def energies(state: GradientState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)
@@ -117,18 +137,37 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
   return Learner(init, step, consolidate, energies, added.consolidate is not None)
 
 
-def row_losses_of(problem: Problem, train: bool = True) -> RowLosses:
-  """Returns the function of the objective's value for each row of a batch."""
+def descend(
+  tx: optax.GradientTransformation,
+  loss: Callable[[PyTree], Any],
+  params: PyTree,
+  opt_state: optax.OptState,
+  *,
+  has_aux: bool = False,
+) -> tuple[Any, PyTree, PyTree, optax.OptState]:
+  """Takes a step of an optimiser on loss(params) -> [], or with `has_aux` [], aux.
 
-  def row_losses(
-    params: PyTree, model_state: PyTree, key: Array, batch: Batch
-  ) -> tuple[Array, PyTree]:
-    def energies(labels: Array) -> tuple[Array, PyTree]:
-      return problem.network.energies(params, model_state, batch.x, labels, train=train)
+  Returns what the loss returned, its gradient, the new parameters and optimiser state.
+  """
+  found, gradient = jax.value_and_grad(loss, has_aux=has_aux)(params)
+  updates, opt_state = tx.update(gradient, opt_state, params)
+  return found, gradient, optax.apply_updates(params, updates), opt_state
 
-    return problem.objective(energies, key, batch)
 
-  return row_losses
+def row_losses(
+  problem: Problem,
+  params: PyTree,
+  model_state: PyTree,
+  key: Array,
+  batch: Batch,
+  train: bool = True,
+) -> tuple[Array, PyTree]:
+  """Returns the objective's losses [B] of a batch, and the model state after it."""
+
+  def energies(labels: Array) -> tuple[Array, PyTree]:
+    return problem.network.energies(params, model_state, batch.x, labels, train=train)
+
+  return problem.objective(energies, key, batch)
 
 
 def all_energies(

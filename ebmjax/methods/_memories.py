@@ -96,6 +96,15 @@ def _filled(table: Array, task: Array, chosen: Array, row: Array) -> Array:
   return table.at[task].set(jnp.where(mask, row[None], table[task]))
 
 
+def end_task(memory: Memory, task: Array, targets: Array) -> Memory:
+  """Returns the memory after a task, with targets [M, O] of its episodic rows."""
+  return memory._replace(
+    targets=memory.targets.at[task].set(targets),
+    batches=jnp.zeros_like(memory.batches),
+    place=jnp.zeros_like(memory.place),
+  )
+
+
 def draw(key: Array, memory: Memory, task: Array) -> tuple[Rows, Array]:
   """Returns distinct episodic rows of tasks before `task`, and their targets.
 

@@ -118,6 +118,14 @@ def _in_float64(function: Callable[[Moments], PyTree], moments: Moments) -> PyTr
     return cast(function(cast(moments, jnp.float64)), jnp.float32)
 
 
+def frozen_features(problem: Problem, key: Array) -> tuple[tuple[PyTree, PyTree], int]:
+  """Returns the network as it is drawn, and F, the number of its features."""
+  frozen = problem.network.init(key)
+  row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
+  width = jax.eval_shape(problem.network.features, *frozen, row).shape[1]
+  return frozen, width
+
+
 def closed_form_learner(
   problem: Problem,
   solve: Callable[[Moments], PyTree],
@@ -136,9 +144,7 @@ def closed_form_learner(
   network = problem.network
 
   def init(key: Array) -> _State:
-    frozen = network.init(key)
-    row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
-    width = jax.eval_shape(network.features, *frozen, row).shape[1]
+    frozen, width = frozen_features(problem, key)
     classes = network.num_classes
     return _State(empty_moments(classes, width, scatter=scatter, rank=rank), frozen)
 

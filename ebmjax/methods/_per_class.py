@@ -16,7 +16,8 @@ import optax
 from jax import Array, lax
 
 from ebmjax.config.schema import Number, Rate
-from ebmjax.methods._moments import with_unknown
+from ebmjax.methods._gradient import descend
+from ebmjax.methods._moments import frozen_features, with_unknown
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 LearningRate = Annotated[Rate, "Adam's learning rate at the start of a class"]
@@ -29,6 +30,10 @@ DecaySteps = Annotated[
 Trained = tuple[PyTree, PyTree, PyTree]
 
 
+def _nothing(*arguments: Any) -> None:
+  del arguments
+
+
 class ClassModels(NamedTuple):
   """What a method with a model for each class is made of.
 
@@ -38,13 +43,14 @@ class ClassModels(NamedTuple):
 
   # (key, F) -> one class's parameters, and its statistics: {} where it has none
   init: Callable[[Array, int], tuple[PyTree, PyTree]]
-  init_shared: Callable[[Array, int], PyTree]  # (key, F) -> shared
-  targets: Callable[[PyTree, Array], PyTree]  # (shared, phi) -> of a batch, once
   # (params and statistics of a class, targets, phi, key, its own rows [B] bool)
   # -> losses [B], moved statistics
   losses: Callable[..., tuple[Array, PyTree]]
   # (params and statistics [C, ...], shared, counts [C], phi) -> energies [B, C]
   energies: Callable[[PyTree, PyTree, PyTree, Array, Array], Array]
+  init_shared: Callable[[Array, int], PyTree] = _nothing  # (key, F) -> shared
+  # (shared, phi) -> what `losses` takes as targets, once for a batch
+  targets: Callable[[PyTree, Array], PyTree] = _nothing
 
 
 class ClassState(NamedTuple):
@@ -86,7 +92,7 @@ def per_class_learner(
         own_key = jax.random.fold_in(key, label)
         return models.losses(params, statistics, targets, phi, own_key, mine)
 
-      trained, loss = _descend(tx, losses, trained, label, mine)
+      trained, loss = _train_one(tx, losses, trained, label, mine)
       return trained, total + loss
 
     start = (state.params, state.statistics, state.moments), jnp.float32(0)
@@ -114,10 +120,8 @@ def _init(
   problem: Problem, models: ClassModels, tx: optax.GradientTransformation, key: Array
 ) -> ClassState:
   """Returns the state before the first step."""
-  network, classes = problem.network, problem.network.num_classes
-  frozen = network.init(key)
-  row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
-  width = jax.eval_shape(network.features, *frozen, row).shape[1]
+  classes = problem.network.num_classes
+  frozen, width = frozen_features(problem, key)
   own, shared = jax.random.split(jax.random.fold_in(key, 1))
   # All classes start alike: their energies then differ by what they learned alone.
   params, statistics = jax.tree.map(
@@ -128,7 +132,7 @@ def _init(
   return ClassState(params, statistics, moments, counts, rest, frozen)
 
 
-def _descend(
+def _train_one(
   tx: optax.GradientTransformation,
   losses: Callable[[PyTree, PyTree], tuple[Array, PyTree]],
   trained: Trained,
@@ -144,10 +148,10 @@ def _descend(
       found, moved = losses(params, statistics)
       return jnp.sum(jnp.where(mine, found, 0.0)) / jnp.sum(mine), moved
 
-    (value, moved), gradient = jax.value_and_grad(loss, has_aux=True)(params)
-    updates, moments = tx.update(gradient, moments, params)
-    after = (optax.apply_updates(params, updates), moved, moments)
-    return after, value * jnp.sum(mine)
+    (value, moved), _, params, moments = descend(
+      tx, loss, params, moments, has_aux=True
+    )
+    return (params, moved, moments), value * jnp.sum(mine)
 
   def untouched(before: Trained) -> tuple[Trained, Array]:
     return before, jnp.float32(0)

@@ -1,15 +1,22 @@
 """Quadratic penalties: each weight is held near an anchor by its importance."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.methods._gradient import Plugin, RowLosses, StepRecord, is_due
-from ebmjax.methods.importance import over_task, scaled
-from ebmjax.types import Batch, PyTree, TaskView
+from ebmjax.methods._gradient import (
+  Boundary,
+  Plugin,
+  StepInputs,
+  StepRecord,
+  is_due,
+)
+from ebmjax.methods.importance import Block, over_task, scaled
+from ebmjax.types import PyTree
 
 
 class Penalty(NamedTuple):
@@ -26,8 +33,8 @@ class PenaltyState(NamedTuple):
   pending: PyTree  # importance accumulated since the last period; () at boundaries
 
 
-# (params, model_state, x, y, valid [B], seen [C]) -> importance, a tree as params
-Measure = Callable[[PyTree, PyTree, Array, Array, Array, Array], PyTree]
+# (params, model_state, block) -> importance, a tree as params
+Measure = Callable[[PyTree, PyTree, Block], PyTree]
 # (penalty, importance, params) -> penalty that takes a finished task in
 Update = Callable[[Penalty, PyTree, PyTree], Penalty]
 
@@ -53,24 +60,17 @@ def penalty_plugin(
     pending = jax.tree.map(jnp.zeros_like, params) if every else ()
     return PenaltyState(no_penalty(params), pending)
 
-  def consolidate(
-    own: PenaltyState, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> PenaltyState:
-    def part(x: Array, y: Array, valid: Array) -> PyTree:
-      return measure(params, model_state, x, y, valid, view.seen)
-
+  def consolidate(own: PenaltyState, boundary: Boundary) -> PenaltyState:
+    params, model_state, key, view = boundary
+    part = partial(measure, params, model_state)
     total, images, blocks = over_task(part, view, key, samples)
     mean = scaled(total, 1 / (images if per_row else blocks))
     return own._replace(penalty=update(own.penalty, mean, params))
 
-  def track(
-    own: PenaltyState, record: StepRecord, key: Array, batch: Batch
-  ) -> PenaltyState:
-    del key
-    everyone = jnp.ones_like(batch.y, bool)
-    found = measure(
-      record.after, record.model_state, batch.x, batch.y, everyone, batch.seen
-    )
+  def track(own: PenaltyState, record: StepRecord) -> PenaltyState:
+    batch = record.batch
+    block = Block(batch.x, batch.y, jnp.ones_like(batch.y, bool), batch.seen)
+    found = measure(record.after, record.model_state, block)
     terms = batch.y.shape[0] if per_row else 1
     share = scaled(found, 1 / (terms * every))
     pending = jax.tree.map(jnp.add, own.pending, share)
@@ -110,15 +110,8 @@ def penalised_loss(factor: float) -> Callable[..., tuple[Array, PyTree]]:
   It is the task's, plus `factor` times the penalty.
   """
 
-  def loss(
-    own: Any,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
-  ) -> tuple[Array, PyTree]:
-    losses, model_state = row_losses(params, model_state, key, batch)
+  def loss(own: Any, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
+    losses, model_state = step.row_losses(params)
     added = factor * quadratic_penalty(own.penalty, params)
     return jnp.mean(losses) + added, model_state
 

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import jax.numpy as jnp
 from jax import Array
 
-from ebmjax.methods._gradient import Plugin, RowLosses, gradient_learner
+from ebmjax.methods._gradient import Plugin, StepInputs, gradient_learner
 from ebmjax.methods.buffers import Drawn
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
@@ -19,15 +19,8 @@ def weighted_learner(problem: Problem) -> Learner:
   Its state's `own` is to hold the weights [B] when it takes a step.
   """
 
-  def loss(
-    weights: Array,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
-  ) -> tuple[Array, PyTree]:
-    losses, model_state = row_losses(params, model_state, key, batch)
+  def loss(weights: Array, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
+    losses, model_state = step.row_losses(params)
     return jnp.sum(weights * losses), model_state
 
   return gradient_learner(problem, Plugin(loss=loss))

@@ -26,7 +26,7 @@ from jax import Array, lax
 
 from ebmjax.config.schema import Count, Positive, Rate, Traced
 from ebmjax.methods import studies
-from ebmjax.methods._gradient import all_energies, row_losses_of
+from ebmjax.methods._gradient import all_energies, row_losses
 from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
@@ -131,10 +131,10 @@ def _draw(
   noise = _normal(noise_key, state.params)
   sample = jax.tree.map(lambda m, s, e: m + s * e, state.params, state.std, noise)
 
-  row_losses = row_losses_of(problem)
-
   def total_loss(params: PyTree) -> tuple[Array, PyTree]:
-    losses, model_state = row_losses(params, state.model_state, loss_key, batch)
+    losses, model_state = row_losses(
+      problem, params, state.model_state, loss_key, batch
+    )
     return jnp.sum(losses), model_state
 
   (loss, model_state), gradient = jax.value_and_grad(total_loss, has_aux=True)(sample)

@@ -38,14 +38,20 @@ from jax import Array
 from ebmjax import networks
 from ebmjax.config.schema import Count, Positive, Share, Traced
 from ebmjax.methods import studies
-from ebmjax.methods._gradient import Plugin, RowLosses, all_energies, gradient_learner
+from ebmjax.methods._gradient import (
+  Boundary,
+  Plugin,
+  StepInputs,
+  all_energies,
+  gradient_learner,
+)
 from ebmjax.methods._replay import row_weights
 from ebmjax.methods._rules import plain_feature_rules
 from ebmjax.methods.lwf import Teacher, distil
 from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.networks.feedback import Feedback, divergences
 from ebmjax.prediction import among
-from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
+from ebmjax.types import Batch, Learner, Network, Problem, PyTree
 
 PIXELS_BEHIND_FEATURES = 3072  # of a CIFAR image
 _REPLAY, _NOISE = 2, 4  # uses of a step's key apart from the loss's and the tracking's
@@ -83,17 +89,11 @@ def bir(
   def init(params: PyTree, model_state: PyTree) -> Teacher:
     return Teacher(params, model_state, jnp.zeros(network.num_classes, bool))
 
-  def loss(
-    teacher: Teacher,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
-  ) -> tuple[Array, PyTree]:
-    replay_key, noise_key = (jax.random.fold_in(key, use) for use in (_REPLAY, _NOISE))
+  def loss(teacher: Teacher, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
+    batch, tags = step.batch, (_REPLAY, _NOISE)
+    replay_key, noise_key = (jax.random.fold_in(step.key, tag) for tag in tags)
     replay = generate_replay(whole, feedback, teacher, replay_key, batch, temperature)
-    predicted, model_state = row_losses(params, model_state, key, batch)
+    predicted, model_state = step.row_losses(params)
     energies, model_state = whole.energies(
       params, model_state, replay.x, columns, train=True
     )
@@ -111,11 +111,9 @@ def bir(
     losses = jnp.concatenate([predicted, distilled]) + generated
     return jnp.sum(jnp.where(weights > 0, weights * losses, 0)), model_state
 
-  def consolidate(
-    teacher: Teacher, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> Teacher:
-    del teacher, key
-    return Teacher(params, model_state, view.seen)
+  def consolidate(teacher: Teacher, boundary: Boundary) -> Teacher:
+    del teacher
+    return Teacher(boundary.params, boundary.model_state, boundary.view.seen)
 
   plugin = Plugin(init, loss, consolidate=consolidate)
   return gradient_learner(problem._replace(network=whole), plugin)

@@ -27,6 +27,7 @@ State: the base's optimiser, and the memories.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import jax
@@ -37,11 +38,19 @@ from jax import Array, lax
 from ebmjax import networks
 from ebmjax.config.schema import Count, NonNegative, Positive, Rate, Traced
 from ebmjax.methods import studies
-from ebmjax.methods._gradient import GradientState, all_energies
-from ebmjax.methods._memories import Rows, draw, empty_memory, semantic_rows, store
+from ebmjax.methods._gradient import GradientState, all_energies, descend
+from ebmjax.methods._memories import (
+  Rows,
+  draw,
+  empty_memory,
+  end_task,
+  semantic_rows,
+  store,
+)
 from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
+Trained = tuple[PyTree, PyTree, optax.OptState]  # base, context, state of the base's
 Loss = Callable[..., Array]
 
 
@@ -61,7 +70,6 @@ def ctn(
 ) -> Learner:
   """Builds the two-level descent; the problem's objective is not used."""
   network, outputs = problem.network, _outputs(problem.network)
-  descend = _two_levels(problem.tx, repeats, inner_steps, context_rate)
 
   def init(key: Array) -> GradientState:
     params, model_state = network.init(key)
@@ -88,7 +96,10 @@ def ctn(
       return cross_entropy(said, semantic)
 
     start = (*_parts(state.params), state.opt_state)
-    (base, context, opt_state), loss = descend(start, key, base_loss, context_loss)
+    keys = jax.random.split(key, (repeats, inner_steps))
+    (base, context, opt_state), loss = _descend_in_turn(
+      start, keys, problem.tx, context_rate, base_loss, context_loss
+    )
     return GradientState(base | context, fixed, opt_state, memory), {"loss": loss}
 
   def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
@@ -96,12 +107,7 @@ def ctn(
     memory, task = state.own, view.task
     rows = (memory.episodic_x[task], memory.episodic_y[task])
     said = outputs(state.params, state.model_state, *rows) / temperature
-    memory = memory._replace(
-      targets=memory.targets.at[task].set(jax.nn.softmax(said)),
-      batches=jnp.zeros_like(memory.batches),
-      place=jnp.zeros_like(memory.place),
-    )
-    return state._replace(own=memory)
+    return state._replace(own=end_task(memory, task, jax.nn.softmax(said)))
 
   def energies(state: GradientState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)
@@ -109,38 +115,38 @@ def ctn(
   return Learner(init, step, consolidate, energies)
 
 
-def _two_levels(
-  tx: optax.GradientTransformation, repeats: int, inner_steps: int, context_rate: float
-) -> Callable[[Any, Array, Loss, Loss], tuple[Any, Array]]:
-  """Returns descend((base, context, opt_state), key, base_loss, context_loss).
+def _descend_in_turn(
+  start: Trained,
+  keys: Array,
+  base_tx: optax.GradientTransformation,
+  context_rate: float,
+  base_loss: Loss,
+  context_loss: Loss,
+) -> tuple[Trained, Array]:
+  """Trains base and context in turn; also returns the first loss of the base.
 
-  That gives the three after a step, and the first loss of the base.
+  For each row of `keys`, the base takes a step on base_loss(base, context, key) with
+  each key, then the context one on context_loss(context, base).
   """
   # Each of the repeats is a part of one step of the context.
   context_tx = optax.chain(
-    optax.scale(1 / repeats), optax.clip(1.0), optax.sgd(context_rate)
+    optax.scale(1 / keys.shape[0]), optax.clip(1.0), optax.sgd(context_rate)
   )
 
-  def descend(
-    start: Any, key: Array, base_loss: Loss, context_loss: Loss
-  ) -> tuple[Any, Array]:
-    def of_base(carry: Any, key: Array) -> tuple[Any, Array]:
-      base, context, opt_state = carry
-      value, gradient = jax.value_and_grad(base_loss)(base, context, key)
-      updates, opt_state = tx.update(gradient, opt_state, base)
-      return (optax.apply_updates(base, updates), context, opt_state), value
+  def of_base(trained: Trained, key: Array) -> tuple[Trained, Array]:
+    base, context, opt_state = trained
+    loss = partial(base_loss, context=context, key=key)
+    value, _, base, opt_state = descend(base_tx, loss, base, opt_state)
+    return (base, context, opt_state), value
 
-    def of_both(carry: Any, keys: Array) -> tuple[Any, Array]:
-      (base, context, opt_state), values = lax.scan(of_base, carry, keys)
-      gradient = jax.grad(context_loss)(context, base)
-      updates, _ = context_tx.update(gradient, context_tx.init(context))
-      return (base, optax.apply_updates(context, updates), opt_state), values
+  def of_both(trained: Trained, keys: Array) -> tuple[Trained, Array]:
+    (base, context, opt_state), values = lax.scan(of_base, trained, keys)
+    loss = partial(context_loss, base=base)
+    _, _, context, _ = descend(context_tx, loss, context, context_tx.init(context))
+    return (base, context, opt_state), values
 
-    keys = jax.random.split(key, (repeats, inner_steps))
-    end, values = lax.scan(of_both, start, keys)
-    return end, values[0, 0]
-
-  return descend
+  end, values = lax.scan(of_both, start, keys)
+  return end, values[0, 0]
 
 
 def cross_entropy(outputs: Array, rows: Rows) -> Array:

@@ -31,7 +31,7 @@ from jax import Array
 
 from ebmjax.config.schema import Count
 from ebmjax.methods import studies
-from ebmjax.methods._gradient import GradientState, all_energies
+from ebmjax.methods._gradient import GradientState, all_energies, descend
 from ebmjax.methods._replay import joint, row_weights, weighted_learner
 from ebmjax.methods._rules import image_rules
 from ebmjax.methods.buffers import Drawn
@@ -95,11 +95,9 @@ def dgr(
       losses, moved = generator.losses(variables | {"params": params}, rows.x, noise)
       return jnp.sum(weights * losses), moved
 
-    gradient, moved = jax.grad(loss, has_aux=True)(variables["params"])
-    updates, opt_state = tx.update(
-      gradient, state.generator_opt_state, variables["params"]
+    (_, moved), _, params, opt_state = descend(
+      tx, loss, variables["params"], state.generator_opt_state, has_aux=True
     )
-    params = optax.apply_updates(variables["params"], updates)
     return moved | {"params": params}, opt_state
 
   def step(

@@ -35,12 +35,18 @@ from jax import Array, lax
 
 from ebmjax.config.schema import Count, Number
 from ebmjax.methods import buffers, studies
-from ebmjax.methods._gradient import Plugin, RowLosses, StepRecord, gradient_learner
+from ebmjax.methods._gradient import (
+  Boundary,
+  Plugin,
+  StepInputs,
+  StepRecord,
+  gradient_learner,
+)
 from ebmjax.methods._replay import ReplayWeights, joint, row_weights
 from ebmjax.methods._rules import budget_rules
 from ebmjax.methods.buffers import Buffer, Quota, Reservoir
 from ebmjax.methods.spec import MethodSpec, Rule, setting
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.types import Learner, Problem, PyTree
 
 _DRAW = 2  # another use of a step's key than the loss's and the tracking's
 
@@ -63,10 +69,8 @@ def er(
   if free:
     return gradient_learner(problem, plugin._replace(track=_offer_batch))
 
-  def consolidate(
-    own: Buffer, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> Buffer:
-    del params, model_state
+  def consolidate(own: Buffer, boundary: Boundary) -> Buffer:
+    key, view = boundary.key, boundary.view
     return buffers.add_task(own, key, view, quota, problem.augment)
 
   return gradient_learner(problem, plugin._replace(consolidate=consolidate))
@@ -82,24 +86,21 @@ def _plugin(
     return buffers.empty_buffer(problem.row, budget)
 
   def loss(
-    own: Buffer | Reservoir,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
+    own: Buffer | Reservoir, params: PyTree, step: StepInputs
   ) -> tuple[Array, PyTree]:
+    batch = step.batch
+
     def plain() -> tuple[Array, PyTree]:
-      losses, new_state = row_losses(params, model_state, key, batch)
-      return jnp.mean(losses), new_state
+      losses, model_state = step.row_losses(params)
+      return jnp.mean(losses), model_state
 
     def with_replay() -> tuple[Array, PyTree]:
       size = batch.y.shape[0]
-      drawn = buffers.draw(jax.random.fold_in(key, _DRAW), own, size)
-      losses, new_state = row_losses(params, model_state, key, joint(batch, drawn))
+      drawn = buffers.draw(jax.random.fold_in(step.key, _DRAW), own, size)
+      losses, model_state = step.row_losses(params, joint(batch, drawn))
       number = None if no_boundaries else batch.task[0] + 1
       weights = row_weights(replay_weights, drawn.valid, number)
-      return jnp.sum(weights * losses), new_state
+      return jnp.sum(weights * losses), model_state
 
     # A branch, not a weight of zero: the first task's normalising layers see no other
     # rows than plain training's.
@@ -108,11 +109,8 @@ def _plugin(
   return Plugin(init, loss)
 
 
-def _offer_batch(
-  own: Reservoir, record: StepRecord, key: Array, batch: Batch
-) -> Reservoir:
-  del record
-  return buffers.offer(own, key, batch.x, batch.y)
+def _offer_batch(own: Reservoir, record: StepRecord) -> Reservoir:
+  return buffers.offer(own, record.key, record.batch.x, record.batch.y)
 
 
 def _constraints(config: Any) -> list[Rule]:

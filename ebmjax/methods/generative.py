@@ -18,7 +18,6 @@ label.)
 State: the autoencoders [C, ...], two moments of each, and counts [C].
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -45,7 +44,6 @@ from ebmjax.types import Learner, Problem, PyTree
 
 Likelihood = Literal["bernoulli", "gaussian"]
 Autoencoder = VariationalAutoencoder | StridedVariationalAutoencoder
-Score = Callable[[Array, Array], Array]  # (decoder's outputs, x) -> log p(x | z)
 # Numbers that a block of samples decodes to at a time, for one class: 16 MB.
 _NUMBERS = 2**22
 
@@ -72,12 +70,9 @@ def generative(
   decay_steps: DecaySteps = 0,
 ) -> Learner:
   """Builds the generative classifier."""
-
-  def vae(width: int) -> Autoencoder:
-    if autoencoder == "conv":
-      shape = _image_shape(problem)
-      return StridedVariationalAutoencoder(shape, hidden, latent, layers)
-    return VariationalAutoencoder(width, hidden, latent, layers)
+  vae = partial(_autoencoder, problem, autoencoder, hidden, latent, layers)
+  gaussian_shares = likelihood == "bernoulli" and scoring == "gaussian"
+  scored_by = "sigmoid_gaussian" if gaussian_shares else likelihood
 
   def init(key: Array, width: int) -> tuple[PyTree, PyTree]:
     rows, noise = jnp.zeros((1, width)), jnp.zeros((1, latent))
@@ -90,23 +85,17 @@ def generative(
     targets: None,
     phi: Array,
     key: Array,
-    mine: Array,
+    is_own: Array,
   ) -> tuple[Array, PyTree]:
     del targets
     noise = jax.random.normal(key, (phi.shape[0], latent))
-    counted = (mine,) if autoencoder == "conv" else ()
+    counted = (is_own,) if autoencoder == "conv" else ()
     found, moved = vae(phi.shape[1]).apply(
       {"params": params, **statistics}, phi, noise, *counted, mutable=list(statistics)
     )
     outputs, code = found
     bound = log_likelihood(outputs, phi, likelihood) - code.divergence()
     return -bound / phi.shape[1], moved
-
-  def score(outputs: Array, x: Array) -> Array:
-    if scoring == "likelihood":
-      return log_likelihood(outputs, x, likelihood)
-    means = jax.nn.sigmoid(outputs) if likelihood == "bernoulli" else outputs
-    return log_likelihood(means, x, "gaussian")
 
   def energies(
     params: PyTree, statistics: PyTree, shared: None, counts: Array, phi: Array
@@ -116,46 +105,51 @@ def generative(
 
     def one(of_class: tuple[PyTree, PyTree]) -> Array:
       variables = {"params": of_class[0], **of_class[1]}
-      return -log_evidence(vae(phi.shape[1]), variables, phi, noise, score)
+      return -log_evidence(vae(phi.shape[1]), variables, phi, noise, scored_by)
 
     found = lax.map(one, (params, statistics)).T
-    share = counts / jnp.maximum(jnp.sum(counts), 1)
-    counted = (counts > 0) & prior
-    return found - jnp.log(jnp.where(counted, share, 1.0))[None, :]
+    return found - log_shares(counts)[None, :] if prior else found
 
-  models = ClassModels(
-    init=init,
-    init_shared=lambda key, width: None,
-    targets=lambda shared, phi: None,
-    losses=losses,
-    energies=energies,
-  )
+  models = ClassModels(init, losses, energies)
   return per_class_learner(problem, models, learning_rate, decay_steps)
 
 
-def _image_shape(problem: Problem) -> tuple[int, int, int]:
+def _autoencoder(
+  problem: Problem, kind: str, hidden: int, latent: int, layers: int, width: int
+) -> Autoencoder:
+  """Returns the autoencoder of a class, of rows of `width` numbers."""
+  if kind == "dense":
+    return VariationalAutoencoder(width, hidden, latent, layers)
   shape = problem.row.shape
   if len(shape) != 3:
     raise ConfigError(
       "config.method.autoencoder='conv' takes images in colour [H, W, 3] as they are, "
       f"and the inputs have the shape {shape}; use 'dense'."
     )
-  height, width, colours = shape
-  return height, width, colours
+  return StridedVariationalAutoencoder(shape, hidden, latent, layers)
+
+
+def log_shares(counts: Array) -> Array:
+  """Returns [C]: the log of each class's share of all rows, 0 where it has none."""
+  share = counts / jnp.maximum(jnp.sum(counts), 1)
+  return jnp.log(jnp.where(counts > 0, share, 1.0))
 
 
 def log_likelihood(outputs: Array, x: Array, kind: str) -> Array:
   """Returns [...]: log p(x | z) of x [..., P], by the decoder's outputs [..., P].
 
-  Without the terms that no label has a part in: the normaliser of a Gaussian.
+  `kind` is bernoulli, gaussian, or sigmoid_gaussian: a Gaussian whose means are the
+  probabilities of bernoulli. The normaliser of a Gaussian, which is the same for all
+  labels, is left out.
   """
-  if kind == "gaussian":
-    return -jnp.sum(jnp.square(outputs - x), axis=-1) / 2
-  return -jnp.sum(optax.sigmoid_binary_cross_entropy(outputs, x), axis=-1)
+  if kind == "bernoulli":
+    return -jnp.sum(optax.sigmoid_binary_cross_entropy(outputs, x), axis=-1)
+  means = jax.nn.sigmoid(outputs) if kind == "sigmoid_gaussian" else outputs
+  return -jnp.sum(jnp.square(means - x), axis=-1) / 2
 
 
 def log_evidence(
-  vae: Autoencoder, variables: PyTree, x: Array, noise: Array, score: Score
+  vae: Autoencoder, variables: PyTree, x: Array, noise: Array, kind: str
 ) -> Array:
   """Returns [B]: log p(x) of x [B, P] by codes that noise [S, Z] stands for.
 
@@ -170,7 +164,7 @@ def log_evidence(
     outputs: Any = vae.apply(variables, z, method="decode")
     # log p(z) - log q(z | x); both have the same constant.
     ratio = jnp.square(draw)[None, :] + code.log_variance - jnp.square(z)
-    return score(outputs, x) + jnp.sum(ratio, axis=1) / 2
+    return log_likelihood(outputs, x, kind) + jnp.sum(ratio, axis=1) / 2
 
   at_once = max(1, min(noise.shape[0], _NUMBERS // x.size))
   terms = lax.map(one, noise, batch_size=at_once)

@@ -33,7 +33,7 @@ from jax import Array, lax
 
 from ebmjax.config.schema import Count
 from ebmjax.methods import buffers, studies
-from ebmjax.methods._gradient import GradientState, row_losses_of
+from ebmjax.methods._gradient import GradientState, row_losses
 from ebmjax.methods._replay import replayed, shares, weighted_learner
 from ebmjax.methods.buffers import Drawn
 from ebmjax.methods.spec import MethodSpec, setting
@@ -120,11 +120,10 @@ def max_gradient_cosine(
   size = batch.y.shape[0]
   draw_key, old_key, whole_key, row_key = jax.random.split(key, 4)
   old = _sets(draw_key, store, directions, size)
-  row_losses = row_losses_of(problem, train=False)
 
   def gradient(key: Array, rows: Batch, valid: Array) -> PyTree:
     def loss(params: PyTree) -> Array:
-      losses, _ = row_losses(params, state.model_state, key, rows)
+      losses, _ = row_losses(problem, params, state.model_state, key, rows, train=False)
       return jnp.sum(shares(valid) * losses)
 
     return jax.grad(loss)(state.params)

@@ -44,9 +44,10 @@ from jax import Array, lax
 from ebmjax.config.schema import Count, Positive, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
+  Boundary,
   GradientState,
   Plugin,
-  RowLosses,
+  StepInputs,
   all_energies,
   gradient_learner,
 )
@@ -105,26 +106,18 @@ def icarl(
       task_size=jnp.int32(0),
     )
 
-  def loss(
-    own: _Own,
-    row_losses: RowLosses,
-    params: PyTree,
-    model_state: PyTree,
-    key: Array,
-    batch: Batch,
-  ) -> tuple[Array, PyTree]:
-    del row_losses
-    x, y = mix_in_exemplars(own, key, batch, problem.augment)
+  def loss(own: _Own, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
+    x, y = mix_in_exemplars(own, step.key, step.batch, problem.augment)
     old = -all_energies(network, own.old_params, own.old_model_state, x)
     goal = targets(y, old, own.known, temperature)
     labels = jnp.arange(network.num_classes)
-    energies, model_state = network.energies(params, model_state, x, labels, train=True)
-    return binary_loss(-energies, goal, batch.seen), model_state
+    energies, model_state = network.energies(
+      params, step.model_state, x, labels, train=True
+    )
+    return binary_loss(-energies, goal, step.batch.seen), model_state
 
-  def consolidate(
-    own: _Own, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> _Own:
-    del key  # herding leaves nothing to chance
+  def consolidate(own: _Own, boundary: Boundary) -> _Own:
+    params, model_state, _, view = boundary  # herding is deterministic
     exemplars, count = _add_task(
       own, network, params, model_state, view, budget, per_task
     )

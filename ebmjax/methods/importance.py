@@ -9,7 +9,7 @@ network has other parameters, gradients are taken row by row.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,16 @@ Fisher = Literal["argmax", "expected", "true", "batch"]
 FISHERS = get_args(Fisher)
 _BLOCK = 128  # images at a time
 _FEW = 16  # gradients per row held at a time
+
+
+class Block(NamedTuple):
+  """Images for which importance is measured at once."""
+
+  x: Array  # [B, ...]
+  y: Array  # [B] int32
+  valid: Array  # [B] bool, which of them count
+  seen: Array  # [C] bool, classes whose outputs count
+
 
 # (params, rows) -> losses [B]; `rows` is a tree of arrays [B, ...]
 LossesOfRows = Callable[[PyTree, PyTree], Array]
@@ -38,14 +48,7 @@ def sum_over_rows(
 
 
 def fisher_sum(
-  network: Network,
-  params: PyTree,
-  model_state: PyTree,
-  x: Array,
-  y: Array,
-  valid: Array,
-  seen: Array,
-  recipe: str,
+  network: Network, params: PyTree, model_state: PyTree, block: Block, recipe: str
 ) -> PyTree:
   """Returns the sum over the valid rows of the diagonal Fisher information.
 
@@ -53,6 +56,7 @@ def fisher_sum(
   label (argmax), the expectation over labels, the true label; or the square of the mean
   gradient of the batch under its true labels (batch: one term, not one a row).
   """
+  x, y, valid, seen = block
 
   def surprise(params: PyTree, x: Array, valid: Array) -> Array:
     """Returns -log p [B, C] of all labels, 0 where they do not count."""
@@ -92,12 +96,9 @@ def fisher_sum(
 
 
 def over_task(
-  part: Callable[[Array, Array, Array], PyTree],
-  view: TaskView,
-  key: Array,
-  samples: int = 0,
+  part: Callable[[Block], PyTree], view: TaskView, key: Array, samples: int = 0
 ) -> tuple[PyTree, Array, Array]:
-  """Returns the sum of part(x, y, valid) over blocks of a finished task's images.
+  """Returns the sum of part(block) over blocks of a finished task's images.
 
   Of `samples` images, or of all where 0, in random order: files may be sorted by class,
   and what a block's mean is depends on who shares it. Also the number of images and
@@ -109,16 +110,15 @@ def over_task(
   short = -rows.shape[0] % _BLOCK
   rows, valid = jnp.pad(rows, (0, short)), jnp.pad(valid, (0, short))
 
-  def add(total: PyTree, block: tuple[Array, Array]) -> tuple[PyTree, None]:
+  def part_of(block: tuple[Array, Array]) -> PyTree:
     rows, valid = block
-    found = part(task_images(view, rows), view.y[rows], valid)
-    return jax.tree.map(jnp.add, total, found), None
+    return part(Block(task_images(view, rows), view.y[rows], valid, view.seen))
+
+  def add(total: PyTree, block: tuple[Array, Array]) -> tuple[PyTree, None]:
+    return jax.tree.map(jnp.add, total, part_of(block)), None
 
   blocks = (rows.reshape(-1, _BLOCK), valid.reshape(-1, _BLOCK))
-  shapes = jax.eval_shape(
-    lambda b: part(task_images(view, b[0]), view.y[b[0]], b[1]),
-    jax.tree.map(lambda b: b[0], blocks),
-  )
+  shapes = jax.eval_shape(part_of, jax.tree.map(lambda leaf: leaf[0], blocks))
   start = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
   total, _ = lax.scan(add, start, blocks)
   return total, jnp.sum(valid), jnp.sum(jnp.any(blocks[1], axis=1))

@@ -19,8 +19,6 @@ State: the optimiser's, and the old network (parameters, other variables) and it
 classes [C].
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -30,8 +28,9 @@ from jax import Array, lax
 from ebmjax.config.schema import Positive, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
+  Boundary,
   Plugin,
-  RowLosses,
+  StepInputs,
   StepRecord,
   all_energies,
   gradient_learner,
@@ -39,7 +38,7 @@ from ebmjax.methods._gradient import (
 )
 from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, Rule, setting
 from ebmjax.prediction import among
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.types import Learner, Problem, PyTree
 
 
 class Teacher(NamedTuple):
@@ -63,72 +62,44 @@ def lwf(
 ) -> Learner:
   """Returns LwF, at boundaries or every `consolidate_every` steps."""
   network, every = problem.network, consolidate_every
-  distilled = partial(_distilled, temperature, distillation == "mean")
-  loss = partial(_loss, problem, distilled, bool(every))
 
   def init(params: PyTree, model_state: PyTree) -> Teacher:
     return Teacher(params, model_state, jnp.zeros(network.num_classes, bool))
 
-  def track(teacher: Teacher, record: StepRecord, key: Array, batch: Batch) -> Teacher:
-    del key
+  def loss(teacher: Teacher, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
+    batch, old = step.batch, teacher.classes
+    columns = jnp.arange(network.num_classes)
+    # One pass over all labels serves both terms.
+    energies, model_state = network.energies(
+      params, step.model_state, batch.x, columns, train=True
+    )
+
+    def candidates(labels: Array) -> tuple[Array, PyTree]:
+      return jnp.take_along_axis(energies, labels, axis=1), model_state
+
+    losses, model_state = problem.objective(candidates, step.key, batch)
+    answers = all_energies(network, teacher.params, teacher.model_state, batch.x)
+    # Without boundaries, a class of the old network may no longer count as seen.
+    seen = batch.seen | old
+    distilled = distil(energies, answers, old, seen, temperature)
+    share = 1 / jnp.sum(seen) if distillation == "mean" else 1.0
+    kept = share * jnp.mean(distilled)
+    task_weight = 0.5 if every else 1 / jnp.maximum(batch.task[0] + 1, 1)
+    weight = jnp.where(jnp.any(old), task_weight, 1.0)
+    return weight * jnp.mean(losses) + (1 - weight) * kept, model_state
+
+  def track(teacher: Teacher, record: StepRecord) -> Teacher:
+    batch = record.batch
     new = Teacher(record.after, record.model_state, teacher.classes | batch.seen)
     return lax.cond(is_due(batch.step, every), lambda: new, lambda: teacher)
 
-  def consolidate(
-    teacher: Teacher, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> Teacher:
-    del teacher, key
-    return Teacher(params, model_state, view.seen)
+  def consolidate(teacher: Teacher, boundary: Boundary) -> Teacher:
+    del teacher
+    return Teacher(boundary.params, boundary.model_state, boundary.view.seen)
 
   if every:
     return gradient_learner(problem, Plugin(init, loss, track))
   return gradient_learner(problem, Plugin(init, loss, consolidate=consolidate))
-
-
-def _loss(
-  problem: Problem,
-  distilled: Callable[..., Array],
-  periodic: bool,
-  teacher: Teacher,
-  row_losses: RowLosses,
-  params: PyTree,
-  model_state: PyTree,
-  key: Array,
-  batch: Batch,
-) -> tuple[Array, PyTree]:
-  """Returns L and the model state."""
-  del row_losses  # one pass over all labels serves both terms
-  network = problem.network
-  labels = jnp.arange(network.num_classes)
-  energies, model_state = network.energies(
-    params, model_state, batch.x, labels, train=True
-  )
-
-  def candidates(labels: Array) -> tuple[Array, PyTree]:
-    return jnp.take_along_axis(energies, labels, axis=1), model_state
-
-  losses, model_state = problem.objective(candidates, key, batch)
-  answers = all_energies(network, teacher.params, teacher.model_state, batch.x)
-  kept = distilled(energies, answers, teacher.classes, batch.seen)
-  task_weight = 0.5 if periodic else 1 / jnp.maximum(batch.task[0] + 1, 1)
-  weight = jnp.where(jnp.any(teacher.classes), task_weight, 1.0)
-  return weight * jnp.mean(losses) + (1 - weight) * kept, model_state
-
-
-def _distilled(
-  temperature: float,
-  mean: bool,
-  energies: Array,
-  answers: Array,
-  old: Array,
-  seen: Array,
-) -> Array:
-  """Returns KD [], of `answers` [B, C] of the old network on the classes `old` [C]."""
-  # Without boundaries, what counts as seen may fall back behind the old classes.
-  seen = seen | old
-  losses = distil(energies, answers, old, seen, temperature)
-  share = 1 / jnp.sum(seen) if mean else 1.0
-  return share * jnp.mean(losses)
 
 
 def distil(

@@ -35,7 +35,7 @@ from ebmjax.config.schema import NonNegative, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import all_energies, gradient_learner
 from ebmjax.methods._quadratic import Penalty, penalty_plugin
-from ebmjax.methods.importance import sum_over_rows
+from ebmjax.methods.importance import Block, sum_over_rows
 from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
 from ebmjax.types import Learner, Network, Problem, PyTree
 
@@ -65,20 +65,13 @@ def mas(
 
 
 def importance_sum(
-  network: Network,
-  params: PyTree,
-  model_state: PyTree,
-  x: Array,
-  y: Array,
-  valid: Array,
-  seen: Array,
-  kind: str,
+  network: Network, params: PyTree, model_state: PyTree, block: Block, kind: str
 ) -> PyTree:
   """Returns importance, a tree as params: a sum over the valid [B] rows (per_row).
 
   Or one term for all of them together (batch). Outputs: those of the classes `seen`.
   """
-  del y
+  rows, seen = (block.x, block.valid), block.seen
 
   def norms(params: PyTree, rows: PyTree) -> Array:
     """Returns [B], the sum of the squared outputs, 0 where a row does not count."""
@@ -88,9 +81,9 @@ def importance_sum(
     return jnp.sum(jnp.where(counted, jnp.square(outputs), 0.0), axis=1)
 
   if kind == "per_row":
-    return sum_over_rows(norms, params, (x, valid), 1)
-  count = jnp.maximum(jnp.sum(valid) * jnp.sum(seen), 1)
-  mean = jax.grad(lambda p: jnp.sum(norms(p, (x, valid))) / count)(params)
+    return sum_over_rows(norms, params, rows, 1)
+  count = jnp.maximum(jnp.sum(block.valid) * jnp.sum(seen), 1)
+  mean = jax.grad(lambda p: jnp.sum(norms(p, rows)) / count)(params)
   return jax.tree.map(jnp.abs, mean)
 
 

@@ -60,10 +60,10 @@ def pec(
 
   models = ClassModels(
     init=lambda key, width: (_init(key, width, student, outputs), {}),
-    init_shared=lambda key, width: _init(key, width, teacher, outputs),
-    targets=_apply,
     losses=losses,
     energies=energies,
+    init_shared=lambda key, width: _init(key, width, teacher, outputs),
+    targets=_apply,
   )
   return per_class_learner(problem, models, learning_rate, decay_steps)
 

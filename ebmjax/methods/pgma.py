@@ -44,7 +44,8 @@ from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   GradientState,
   Plugin,
-  RowLosses,
+  StepInputs,
+  descend,
   gradient_learner,
 )
 from ebmjax.methods._rules import image_rules, plain_feature_rules
@@ -126,7 +127,7 @@ def pgma(
     error = partial(rebuild, rows=as_rows(batch.x), replay=replay)
     trained = state.model_state["autoencoder"], memory.opt_state
     keys = jax.random.split(autoencoder_key, repeats)
-    params, opt_state = _descend(tx, error, trained, keys)
+    params, opt_state = _descend_once_a_key(tx, error, trained, keys)
     model_state = state.model_state | {"autoencoder": params}
     state, metrics = solver.step(
       state._replace(model_state=model_state, own=replay), solver_key, batch
@@ -142,17 +143,11 @@ def pgma(
 
 
 def _loss(
-  adapted: Adapted,
-  strength: float,
-  replay: Replay,
-  row_losses: RowLosses,
-  params: PyTree,
-  model_state: PyTree,
-  key: Array,
-  batch: Batch,
+  adapted: Adapted, strength: float, replay: Replay, params: PyTree, step: StepInputs
 ) -> tuple[Array, PyTree]:
   """Returns the task's loss and how far the outputs for replayed rows have moved."""
-  losses, moved = row_losses(params, model_state, key, batch)
+  losses, moved = step.row_losses(params)
+  model_state = step.model_state
   features = adapted.features(params, model_state, replay.x)
   energies = adapted.all_energies(params, model_state, replay.x, replay.codes)
   changes = jnp.sum((features - replay.features) ** 2, axis=1)
@@ -217,15 +212,14 @@ def _mean_length(rows: Array) -> Array:
   return jnp.mean(optax.safe_norm(rows, 0.0, axis=1))
 
 
-def _descend(
+def _descend_once_a_key(
   tx: optax.GradientTransformation, loss: Any, start: Trained, keys: Array
 ) -> Trained:
-  """Descends on loss(params, key) once a key."""
+  """Takes a step on loss(params, key) with each of the keys."""
 
   def one(trained: Trained, key: Array) -> tuple[Trained, None]:
-    params, opt_state = trained
-    updates, opt_state = tx.update(jax.grad(loss)(params, key), opt_state, params)
-    return (optax.apply_updates(params, updates), opt_state), None
+    _, _, params, opt_state = descend(tx, partial(loss, key=key), *trained)
+    return (params, opt_state), None
 
   return lax.scan(one, start, keys)[0]
 

@@ -25,10 +25,16 @@ from jax import Array, lax
 
 from ebmjax.config.schema import NonNegative, Positive, Traced
 from ebmjax.methods import _quadratic, studies
-from ebmjax.methods._gradient import Plugin, StepRecord, gradient_learner, is_due
+from ebmjax.methods._gradient import (
+  Boundary,
+  Plugin,
+  StepRecord,
+  gradient_learner,
+  is_due,
+)
 from ebmjax.methods._quadratic import Penalty
 from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.types import Learner, Problem, PyTree
 
 
 class _Own(NamedTuple):
@@ -65,8 +71,7 @@ def si(
     empty = jax.tree.map(jnp.zeros_like, own.path)
     return _Own(Penalty(importance, params), empty)
 
-  def track(own: _Own, record: StepRecord, key: Array, batch: Batch) -> _Own:
-    del key
+  def track(own: _Own, record: StepRecord) -> _Own:
     gradient = record.gradient
     if path_gradient == "task":
       of_penalty = jax.grad(
@@ -83,14 +88,11 @@ def si(
     own = own._replace(path=path)
     if not every:
       return own
-    due = is_due(batch.step, every)
+    due = is_due(record.batch.step, every)
     return lax.cond(due, lambda: finalize(own, record.after), lambda: own)
 
-  def consolidate(
-    own: _Own, params: PyTree, model_state: PyTree, key: Array, view: TaskView
-  ) -> _Own:
-    del model_state, key, view
-    return finalize(own, params)
+  def consolidate(own: _Own, boundary: Boundary) -> _Own:
+    return finalize(own, boundary.params)
 
   return gradient_learner(
     problem, Plugin(init, loss, track, None if every else consolidate)

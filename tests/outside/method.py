@@ -21,14 +21,14 @@ def anchor(
   def init(params, model_state):
     return jnp.zeros(()), params  # no weight during the first task
 
-  def loss(own, row_losses, params, model_state, key, batch):
-    losses, model_state = row_losses(params, model_state, key, batch)
+  def loss(own, params, step):
+    losses, model_state = step.row_losses(params)
     pairs = zip(*map(jax.tree.leaves, (params, own[1])), strict=True)
     away = sum(jnp.sum((p - a) ** 2) for p, a in pairs if biases or p.ndim > 1)
     return losses.mean() + own[0] * away, model_state
 
-  def consolidate(own, params, model_state, key, view):
-    moved = jax.tree.map(lambda a, p: a + follow * (p - a), own[1], params)
+  def consolidate(own, boundary):
+    moved = jax.tree.map(lambda a, p: a + follow * (p - a), own[1], boundary.params)
     return jnp.full((), strength), moved
 
   return gradient_learner(problem, Plugin(init, loss, consolidate=consolidate))
