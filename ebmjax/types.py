@@ -5,6 +5,7 @@ K candidate labels of a row, L labels of a shared set, F features.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -169,10 +170,6 @@ class Problem(NamedTuple):
   augment: Callable[[Array, Array], Array] = unchanged
 
 
-def _as_it_is(state: PyTree) -> PyTree:
-  return state
-
-
 class Learner(NamedTuple):
   """A continual learner as pure functions of its state.
 
@@ -182,11 +179,32 @@ class Learner(NamedTuple):
 
   init: Callable[[Array], PyTree]  # (key) -> state
   step: Callable[[PyTree, Array, Batch], tuple[PyTree, dict[str, Array]]]
-  consolidate: Callable[[PyTree, Array, TaskView], PyTree]  # at a boundary
+  # At a boundary; None for a method that does nothing there.
+  consolidate: Callable[[PyTree, Array, TaskView], PyTree] | None
   energies: Callable[[PyTree, Array], Array]  # (state, x) -> [B, C], lower is better
-  consolidates: bool = True  # False where `consolidate` is the identity
-  # (state) -> what `energies` takes in its place, made once for many blocks of images
-  prepare: Callable[[PyTree], PyTree] = _as_it_is
+  # (state) -> what `energies` takes in its place, computed once for many blocks of
+  # images; None where that would be the state itself.
+  prepare: Callable[[PyTree], PyTree] | None = None
+
+  @property
+  def consolidates(self) -> bool:
+    """Returns whether the end of a task changes the state."""
+    return self.consolidate is not None
+
+  def end_task(self, state: PyTree, key: Array, view: TaskView) -> PyTree:
+    """Returns the consolidated state, or the state itself without `consolidate`."""
+    return state if self.consolidate is None else self.consolidate(state, key, view)
+
+  def ready(self, state: PyTree) -> PyTree:
+    """Returns the prepared state, or the state itself without `prepare`."""
+    return state if self.prepare is None else self.prepare(state)
+
+  def wrapped(
+    self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], skip: str = ""
+  ) -> "Learner":
+    """Returns the learner with `wrap` applied to each function but `skip`."""
+    functions = self._asdict().items()
+    return self._replace(**{n: wrap(f) for n, f in functions if f and n != skip})
 
 
 def trace_once(learner: Learner) -> Learner:
@@ -196,16 +214,7 @@ def trace_once(learner: Learner) -> Learner:
   remain parts of their callers' programs and are not compiled separately.
   """
 
-  def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-    return jax.jit(function, inline=True)
-
-  return learner._replace(
-    init=kept(learner.init),
-    step=kept(learner.step),
-    consolidate=kept(learner.consolidate),
-    energies=kept(learner.energies),
-    prepare=kept(learner.prepare),
-  )
+  return learner.wrapped(partial(jax.jit, inline=True))
 
 
 class Evaluation(NamedTuple):

@@ -14,7 +14,7 @@ from ebmjax.methods._replay import REPLAY_WEIGHTS, joint, row_weights
 from ebmjax.methods.buffers import Drawn
 from ebmjax.methods.er import er
 from ebmjax.methods.finetune import finetune
-from ebmjax.types import Batch, Learner, Network, Problem, TaskView
+from ebmjax.types import Batch, Network, Problem, TaskView
 
 PIXELS, CLASSES, SIZE = 6, 4, 8
 
@@ -28,7 +28,7 @@ def make_problem(
   return Problem(network, objectives.make(objective, negatives), tx, row, 2)
 
 
-def make(problem: Problem, **changes: Any) -> Learner:
+def make(problem: Problem, **changes: Any) -> Any:
   return er(problem, **{"budget": SIZE, **changes})
 
 
@@ -150,7 +150,7 @@ def test_replay_keeps_old_classes():
     for i in range(120):
       task = i // 60
       if i == 60:
-        state = learner.consolidate(state, jax.random.key(7), view)
+        state = learner.end_task(state, jax.random.key(7), view)
       batch = batch_of(task, i)
       images = 40 * jax.nn.one_hot(batch.y, PIXELS) * 5
       batch = batch._replace(x=images.astype(jnp.uint8))

@@ -5,6 +5,7 @@ loss, what it records of every step, and what it does when a task ends.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -105,16 +106,18 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
     own = added.track(state.own, record, jax.random.fold_in(key, _TRACK), batch)
     return GradientState(params, model_state, opt_state, own), {"loss": value}
 
-  def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
-    if added.consolidate is None:
-      return state
-    own = added.consolidate(state.own, state.params, state.model_state, key, view)
-    return state._replace(own=own)
-
   def energies(state: GradientState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)
 
-  return Learner(init, step, consolidate, energies, added.consolidate is not None)
+  consolidate = added.consolidate and partial(_consolidate, added.consolidate)
+  return Learner(init, step, consolidate, energies)
+
+
+def _consolidate(
+  change: Callable[..., PyTree], state: GradientState, key: Array, view: TaskView
+) -> GradientState:
+  own = change(state.own, state.params, state.model_state, key, view)
+  return state._replace(own=own)
 
 
 def row_losses_of(problem: Problem, train: bool = True) -> RowLosses:

@@ -28,7 +28,7 @@ from ebmjax.config.schema import Count, Positive, Rate, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import all_energies, row_losses_of
 from ebmjax.methods.spec import MethodSpec, setting
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.types import Batch, Learner, Problem, PyTree
 
 
 class BayesianState(NamedTuple):
@@ -77,14 +77,10 @@ def bgd(
     loss = sums.loss / (mc_samples * batch.y.shape[0])
     return BayesianState(params, std, model_state), {"loss": loss}
 
-  def consolidate(state: BayesianState, key: Array, view: TaskView) -> BayesianState:
-    del key, view
-    return state
-
   def energies(state: BayesianState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)
 
-  return Learner(init, step, consolidate, energies, consolidates=False)
+  return Learner(init, step, None, energies)
 
 
 def shrink(std: Array, curvature: Array) -> Array:

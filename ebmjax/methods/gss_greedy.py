@@ -96,7 +96,7 @@ def gss_greedy(
     store = offer(store, replace_key, batch, *found)
     return state._replace(own=store), {"loss": losses[0]}
 
-  return Learner(init, step, plain.consolidate, plain.energies, consolidates=False)
+  return Learner(init, step, None, plain.energies)
 
 
 def empty_store(row: jax.ShapeDtypeStruct, budget: int) -> ScoredStore:

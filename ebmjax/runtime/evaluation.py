@@ -20,12 +20,12 @@ def make_prepare(
   learner: Learner, compiler: Compiler = IN_TURN
 ) -> Callable[[PyTree], PyTree]:
   """Returns prepare(states) -> what `evaluate` takes in their place, for all tasks."""
-  if learner.prepare is Learner._field_defaults["prepare"]:
+  if learner.prepare is None:
     return lambda states: states
 
   def one(state: PyTree, shared: None) -> PyTree:
     del shared
-    return learner.prepare(state)
+    return learner.ready(state)
 
   return compiler.compile(one, lambda states: (states, None))
 

@@ -31,11 +31,9 @@ def with_precision(learner: Learner, precision: str) -> Learner:
   if precision == "auto":
     return learner
   change = in_bfloat16 if precision == "bfloat16" else _named(_NAMES[precision])
-  return learner._replace(
-    step=change(learner.step),
-    consolidate=change(learner.consolidate),
-    energies=change(learner.energies),
-  )
+  # The first weights are the same in every precision: a network may draw them by a
+  # product.
+  return learner.wrapped(change, skip="init")
 
 
 def _named(name: str) -> Callable[..., Any]:
