@@ -28,10 +28,11 @@ def measure(spec: RunSpec) -> dict[str, int]:
   key, learner = spec.tables.key[0], spec.learner
   state = jax.eval_shape(learner.init, key)
   ready = jax.eval_shape(learner.ready, state)
-  tasks, sizes = spec.stream.classes.shape[1], spec.stream.classes[0].sum(axis=1)
+  classes = spec.stream.classes[0]  # [T, C]
   setting = spec.config.stream.setting
-  # Loops of that length go over the labels of a batch.
-  passes = int(sizes.sum() if setting == "joint" else sizes.max())
+  # The length of loops over the labels of a batch; tasks may share labels.
+  in_batch = classes.any(axis=0) if setting == "joint" else classes
+  passes = int(in_batch.sum(axis=-1).max())
   parts = describe_parts(spec)
   step = flops.count(learner.step, state, key, batch_shapes(spec), passes=passes)
   at_end = flops.count(learner.ready, state, passes=passes)
@@ -42,7 +43,7 @@ def measure(spec: RunSpec) -> dict[str, int]:
   answer = flops.count(learner.energies, ready, _rows(spec, images), passes=passes)
   return {
     "parameters": parts["parameters"],
-    "training_flops": parts["steps"] * step + tasks * at_end,
+    "training_flops": parts["steps"] * step + len(classes) * at_end,
     "bytes_kept": bytes_kept(state, jax.eval_shape(spec.network.init, key)),
     "inference_flops": round(answer / images),
   }
