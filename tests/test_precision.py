@@ -74,9 +74,9 @@ def test_a_step_in_bfloat16_keeps_single_precision_weights():
   assert (losses["auto"] != losses["bfloat16"]).any()
 
 
-@pytest.mark.parametrize("method", ["icarl", "slda", "ncm"])
-def test_a_prepared_state_answers_as_the_state_itself_in_bfloat16(method: str):
-  config, images = small(f"configs/splitmnist.py:{method}"), made("mnist")
+@pytest.mark.parametrize("variants", ["icarl,sbc", "slda", "ncm"])
+def test_a_prepared_state_answers_as_the_state_itself_in_bfloat16(variants: str):
+  config, images = small(f"configs/splitmnist.py:{variants}"), made("mnist")
   config.runner.precision = "bfloat16"
   spec = make_run_spec(config, images, "map")
   learner, trainer = spec.learner, Trainer(spec)
