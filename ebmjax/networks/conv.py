@@ -211,17 +211,21 @@ def product_of_patches(x: Array, kernel: Array, stride: int) -> Array:
 
   x [B, H, W, I] is not padded; kernel [K, K, I, O].
   """
-  side = kernel.shape[0]
-  ends = [size - side + 1 for size in x.shape[1:3]]
-  moved = [
-    x[:, i : i + ends[0] : stride, j : j + ends[1] : stride]
-    for i in range(side)
-    for j in range(side)
-  ]
-  patches = jnp.concatenate(moved, axis=-1)
+  patches = extract_patches(x, kernel.shape[0], stride)
   length = patches.shape[-1]
   rows = patches.reshape(-1, length) @ kernel.reshape(length, -1)
   return rows.reshape(*patches.shape[:-1], -1)
+
+
+def extract_patches(x: Array, side: int, stride: int) -> Array:
+  """Returns [B, H', W', side * side * I]: the square patches of x [B, H, W, I]."""
+  height, width = (size - side + 1 for size in x.shape[1:3])
+  shifted = [
+    x[:, i : i + height : stride, j : j + width : stride]
+    for i in range(side)
+    for j in range(side)
+  ]
+  return jnp.concatenate(shifted, axis=-1)
 
 
 def _kernel_gradient(x: Array, g: Array, padding: int) -> Array:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.networks.initialisers import frozen, kept_units
 from ebmjax.networks.vae import Code, Coder, Decoder
 
 _LAYERS = 2  # of the decoder, each gated
@@ -41,7 +42,8 @@ class Feedback(nn.Module):
     shape, normal = (self.num_classes, self.latent), nn.initializers.normal(1.0)
     self.mode_mean = self.param("mode_mean", normal, shape)
     self.mode_log_variance = self.param("mode_log_variance", normal, shape)
-    self.gates = self.variable("fixed", "gates", self._draw_gates)
+    gates = (_LAYERS, self.num_classes, self.hidden)
+    self.gates = frozen(self, "gates", kept_units(self.gate_off), *gates)
 
   def __call__(self, features: Array, labels: Array, noise: Array) -> Reconstruction:
     """Returns what comes back of features [B, F] of rows with label weights [B, C]."""
@@ -55,12 +57,7 @@ class Feedback(nn.Module):
     return self._decode(mode.at(noise), jax.nn.one_hot(labels, self.num_classes))
 
   def _decode(self, z: Array, labels: Array) -> Array:
-    return self.decoder(z, [labels @ gates for gates in self.gates.value])
-
-  def _draw_gates(self) -> Array:
-    shape = (_LAYERS, self.num_classes, self.hidden)
-    kept = jax.random.bernoulli(self.make_rng(), 1 - self.gate_off, shape)
-    return kept.astype(jnp.float32)
+    return self.decoder(z, [labels @ gates for gates in self.gates])
 
 
 def divergences(made: Reconstruction, labels: Array) -> Array:

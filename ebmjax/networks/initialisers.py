@@ -52,6 +52,21 @@ def _normal_bias(key: Array, shape: tuple[int, ...], dtype=jnp.float32) -> Array
   return jax.random.normal(key, shape, dtype) * (2 / (1 + shape[-1])) ** 0.5
 
 
+def kept_units(drop_rate: float) -> Initialiser:
+  """Returns the initialiser of masks: 0 for that share of the units, 1 for the rest."""
+
+  def draw(key: Array, shape: tuple[int, ...]) -> Array:
+    return jax.random.bernoulli(key, 1 - drop_rate, shape).astype(jnp.float32)
+
+  return draw
+
+
+def frozen(module: nn.Module, name: str, draw: Initialiser, *shape: int) -> Array:
+  """Returns a variable of the module that is drawn once and is not trained."""
+  found = module.variable("fixed", name, lambda: draw(module.make_rng(), shape))
+  return found.value
+
+
 def dense(features: int, fan_in: int, init: str) -> nn.Dense:
   """Returns a dense layer of `fan_in` inputs, initialised as `init` says."""
   return nn.Dense(features, kernel_init=kernel(init), bias_init=bias(init, fan_in))

@@ -23,8 +23,10 @@ from jax import Array
 
 from ebmjax.config.schema import Count
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
+from ebmjax.networks.conv import extract_patches
+from ebmjax.networks.initialisers import frozen
 from ebmjax.networks.module import from_module
-from ebmjax.networks.random_features import GatedFeatures, frozen
+from ebmjax.networks.random_features import GatedFeatures
 from ebmjax.networks.spec import Gate, Inputs, NetworkSpec, Skip
 from ebmjax.types import Network
 
@@ -52,7 +54,7 @@ class Patches(nn.Module):
 
     numbers = self.size * self.size * x.shape[3]
     kernel = frozen(self, "kernel", draw, numbers, self.filters)
-    patches = _patches(x, self.size, self.stride)  # [B, H', W', numbers]
+    patches = extract_patches(x, self.size, self.stride)  # [B, H', W', numbers]
     patches -= jnp.mean(patches, axis=3, keepdims=True)
     spread = jnp.mean(jnp.square(patches), axis=3, keepdims=True)
     responses = patches @ kernel / jnp.sqrt(spread + _CONTRAST)
@@ -64,19 +66,8 @@ class Patches(nn.Module):
     return jnp.concatenate(parts, axis=3).reshape(x.shape[0], -1)
 
 
-def _patches(x: Array, size: int, stride: int) -> Array:
-  """Returns [B, H', W', size * size * C]: a matrix product then is the convolution."""
-  height, width = ((side - size) // stride * stride + 1 for side in x.shape[1:3])
-  shifted = [
-    x[:, i : i + height : stride, j : j + width : stride]
-    for i in range(size)
-    for j in range(size)
-  ]
-  return jnp.concatenate(shifted, axis=3)
-
-
 def _whitening(size: int, colours: int) -> np.ndarray:
-  """Returns (K + noise)^(-1/2) [P, P] of a patch's numbers, in order of `_patches`."""
+  """Returns (K + noise)^(-1/2) [P, P] of the numbers of a patch, in its order."""
   place = np.stack(np.divmod(np.arange(size * size), size), axis=1)
   apart = np.linalg.norm(place[:, None] - place[None], axis=2)
   among = _COLOURS + (1 - _COLOURS) * np.eye(colours)

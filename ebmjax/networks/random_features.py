@@ -30,6 +30,7 @@ from ebmjax.networks.cifar100 import num_features as trunk_width
 from ebmjax.networks.conv5 import Pretrained, frozen_trunk
 from ebmjax.networks.gates import LabelGate, gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
+from ebmjax.networks.initialisers import frozen
 from ebmjax.networks.mlp import num_inputs
 from ebmjax.networks.module import from_module
 from ebmjax.networks.spec import Gate, Inputs, NetworkSpec, Skip
@@ -79,12 +80,6 @@ class Relu(nn.Module):
     """Returns [B, F] of x [B, inputs]."""
     kernel = frozen(self, "kernel", jax.random.normal, x.shape[1], self.num_features)
     return jax.nn.relu(x @ kernel) / math.sqrt(x.shape[1])
-
-
-def frozen(module: nn.Module, name: str, draw: Any, *shape: int) -> Array:
-  """Returns an array that is drawn once and is no parameter."""
-  found = module.variable("fixed", name, lambda: draw(module.make_rng(), shape))
-  return found.value
 
 
 class GatedFeatures(nn.Module):
