@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from ml_collections import ConfigDict
 
 from ebmjax import networks
 from ebmjax.config import loading
@@ -124,8 +123,7 @@ def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
   cached = make(weights, "fixed_statistics")
   x = images()
   # Three images in batches of two: the last batch is not full.
-  config = ConfigDict({"pretrained": str(weights)})
-  trunk_of = frozen_trunk(config, networks.Normalise())
+  trunk_of = frozen_trunk(str(weights), networks.Normalise())
   features = compute_features(trunk_of, np.asarray(x), 2)
   assert features.shape == (3, 1024)
   at_once = compute_features(trunk_of, np.asarray(x))

@@ -220,7 +220,7 @@ def _variables(params: PyTree, model_state: PyTree) -> dict[str, PyTree]:
 
 def _constraints(config: Any) -> list[Rule]:
   network = networks.find(config.network.name)
-  rows = network.takes_rows or network.caches_features(config.network)
+  rows = network.takes_rows or network.cached_trunk(config.network) is not None
   return [
     (
       not rows,

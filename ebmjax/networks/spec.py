@@ -26,6 +26,10 @@ Skip = Annotated[bool, "multiply by 1 + the label's gate, not by the gate"]
 MaskDropRate = Annotated[Share, "share of units that a label's mask switches off"]
 
 
+# (what prepares images) -> f(images [B, ...]) -> features [B, F]
+MakeTrunk = Callable[[Preparation], Callable[[Array], Array]]
+
+
 class Inputs(NamedTuple):
   """What a network is built for."""
 
@@ -44,12 +48,7 @@ def _any_shape(shape: tuple[int, ...]) -> bool:
   return True
 
 
-def _never(config: Any) -> bool:
-  del config
-  return False
-
-
-def _no_options(config: Any) -> None:
+def _none(config: Any) -> None:
   del config
 
 
@@ -78,11 +77,10 @@ class NetworkSpec(NamedTuple):
   contexts: bool = False  # its energies depend on the task of a label
   accepts: Callable[[tuple[int, ...]], bool] = _any_shape  # shape of an image or row
   wants: str = "any input"  # what `accepts`, in words
-  num_features: Callable[[Any], int | None] = _no_options  # None: not known beforehand
-  caches_features: Callable[[Any], bool] = _never  # a frozen trunk is computed once
-  # (config, prepare) -> f(images [B, ...]) -> features [B, F], where it caches them
-  frozen_trunk: Callable[..., Callable[[Array], Array]] | None = None
-  compiler_options: Callable[[Any], dict[str, str] | None] = _no_options  # of XLA
+  num_features: Callable[[Any], int | None] = _none  # None: not known beforehand
+  # Where a frozen trunk's features are computed once: what builds the trunk.
+  cached_trunk: Callable[[Any], MakeTrunk | None] = _none
+  compiler_options: Callable[[Any], dict[str, str] | None] = _none  # of XLA
   constraints: Callable[[Any], list[tuple[bool, str]]] = no_rules
   small: Mapping[str, Any] = {}  # keys that make a quick trial run
   version: int = 1  # raised when its results change: part of a result's identity
