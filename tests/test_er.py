@@ -10,9 +10,9 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.methods._replay import REPLAY_WEIGHTS, joint, row_weights
+from ebmjax.methods._replay import joint, row_weights
 from ebmjax.methods.buffers import Drawn
-from ebmjax.methods.er import er
+from ebmjax.methods.er import ER, er
 from ebmjax.methods.finetune import finetune
 from ebmjax.types import Batch, Network, Problem, TaskView
 
@@ -82,7 +82,7 @@ def test_with_nothing_stored_it_is_plain_training(network, objective, negatives,
   chex.assert_trees_all_equal(states[0].opt_state, states[1].opt_state)
 
 
-@pytest.mark.parametrize("mode", REPLAY_WEIGHTS)
+@pytest.mark.parametrize("mode", ER.keys["replay_weights"].choices)
 @pytest.mark.parametrize("stored", [SIZE, 5])
 def test_the_loss_of_each_mode(mode, stored):
   """As many are stored as are drawn, or fewer: all of them are replayed."""

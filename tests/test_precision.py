@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from jax import lax
 
+from ebmjax.config.groups import keys_of
 from ebmjax.runtime import scan
-from ebmjax.runtime.precision import PRECISIONS, in_bfloat16, with_precision
+from ebmjax.runtime.precision import in_bfloat16, with_precision
 from ebmjax.runtime.trainer import Trainer, make_run_spec
 from ebmjax.types import Learner
 from tests.states import made, small
@@ -43,7 +44,7 @@ def test_products_are_those_of_rounded_numbers():
   assert gradient.dtype == jnp.float32
 
 
-@pytest.mark.parametrize("name", PRECISIONS)
+@pytest.mark.parametrize("name", keys_of({})["runner.precision"].choices)
 def test_a_program_for_a_gpu_states_its_precision(name: str, monkeypatch):
   monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
 

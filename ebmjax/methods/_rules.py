@@ -3,7 +3,7 @@
 from typing import Any
 
 from ebmjax import data, networks
-from ebmjax.methods.spec import Rule
+from ebmjax.config.schema import Rule
 
 
 def classifier_rules(config: Any) -> list[Rule]:

@@ -36,13 +36,13 @@ import optax
 from jax import Array
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, Positive, Share, Traced
+from ebmjax.config.schema import Count, Positive, Rule, Share, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import Plugin, RowLosses, all_energies, gradient_learner
 from ebmjax.methods._replay import row_weights
 from ebmjax.methods._rules import plain_feature_rules
 from ebmjax.methods.lwf import Teacher, distil
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.networks.feedback import Feedback, divergences
 from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView

@@ -35,11 +35,11 @@ import optax
 from jax import Array, lax
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, NonNegative, Positive, Rate, Traced
+from ebmjax.config.schema import Count, NonNegative, Positive, Rate, Rule, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import GradientState, all_energies
 from ebmjax.methods._memories import Rows, draw, empty_memory, semantic_rows, store
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 Loss = Callable[..., Array]

@@ -60,11 +60,6 @@ class GenerativeState(NamedTuple):
   generator_opt_state: optax.OptState
   teacher: GenerativeTeacher
 
-  @property
-  def params(self) -> PyTree:
-    """Returns all that is trained."""
-    return {"network": self.solver.params, "generator": self.generator["params"]}
-
 
 def dgr(
   problem: Problem,

@@ -33,13 +33,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.config.schema import Count, Number
+from ebmjax.config.schema import Count, Number, Rule
 from ebmjax.methods import buffers, studies
 from ebmjax.methods._gradient import Plugin, RowLosses, StepRecord, gradient_learner
 from ebmjax.methods._replay import ReplayWeights, joint, row_weights
 from ebmjax.methods._rules import budget_rules
 from ebmjax.methods.buffers import Buffer, Quota, Reservoir
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 
 _DRAW = 2  # another use of a step's key than the loss's and the tracking's

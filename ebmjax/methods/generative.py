@@ -28,7 +28,7 @@ import optax
 from jax import Array, lax
 
 from ebmjax import data
-from ebmjax.config.schema import Count
+from ebmjax.config.schema import Count, Rule
 from ebmjax.errors import ConfigError
 from ebmjax.methods import studies
 from ebmjax.methods._per_class import (
@@ -38,7 +38,7 @@ from ebmjax.methods._per_class import (
   per_class_learner,
 )
 from ebmjax.methods._rules import EACH_CLASS_ALONE, plain_feature_rules
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.networks.strided_vae import StridedVariationalAutoencoder
 from ebmjax.networks.vae import VariationalAutoencoder
 from ebmjax.types import Learner, Problem, PyTree

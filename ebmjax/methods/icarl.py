@@ -41,7 +41,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from ebmjax.config.schema import Count, Positive, Traced
+from ebmjax.config.schema import Count, Positive, Rule, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   GradientState,
@@ -53,7 +53,7 @@ from ebmjax.methods._gradient import (
 from ebmjax.methods._herding import herd, unit
 from ebmjax.methods._rules import budget_rules, classifier_rules, plain_feature_rules
 from ebmjax.methods.importance import task_images
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _BLOCK = 128  # images at a time

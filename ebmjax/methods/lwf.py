@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.config.schema import Positive, Traced
+from ebmjax.config.schema import Positive, Rule, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   Plugin,
@@ -37,7 +37,7 @@ from ebmjax.methods._gradient import (
   gradient_learner,
   is_due,
 )
-from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, Rule, setting
+from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
 from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 

@@ -39,7 +39,7 @@ import optax
 from jax import Array, lax
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, NonNegative
+from ebmjax.config.schema import Count, NonNegative, Rule
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   GradientState,
@@ -49,7 +49,7 @@ from ebmjax.methods._gradient import (
 )
 from ebmjax.methods._rules import image_rules, plain_feature_rules
 from ebmjax.methods.lwf import Teacher
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_network, as_rows
 from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView

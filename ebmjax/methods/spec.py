@@ -1,13 +1,10 @@
 """What is known about a method besides its code, in one record."""
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
-from ebmjax.config.schema import Key, Number, keys_of
+from ebmjax.config.schema import Key, Number, Rule, keys_of, no_rules
 from ebmjax.types import Learner
-
-Rule = tuple[bool, str]  # whether a configuration breaks it, and the sentence then
 
 ConsolidateEvery = Annotated[
   Number, "steps between consolidations; 0: at task boundaries"
@@ -28,12 +25,6 @@ def setting(
 ) -> Setting:
   """Makes a `Setting` of keyword arguments."""
   return Setting(values, source, protocol or {})
-
-
-def no_rules(config: Any) -> list[Rule]:
-  """Returns the constraints of a method that runs with anything."""
-  del config
-  return []
 
 
 class MethodSpec(NamedTuple):
@@ -67,7 +58,7 @@ class MethodSpec(NamedTuple):
   @property
   def keys(self) -> dict[str, Key]:
     """Returns the keys of config.method beside `name`."""
-    return _keys(self.make)
+    return keys_of(self.make)
 
   @property
   def periodic(self) -> bool:
@@ -86,11 +77,6 @@ class MethodSpec(NamedTuple):
     """Returns the dotted keys of the run that published its figure on a benchmark."""
     found = self.published.get(benchmark)
     return dict(found.protocol) if found else {}
-
-
-@functools.cache
-def _keys(make: Callable[..., Any]) -> dict[str, Key]:
-  return keys_of(make)
 
 
 def _places(benchmark: str, conditions: Iterable[str]) -> list[str]:

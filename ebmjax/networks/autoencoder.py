@@ -13,7 +13,6 @@ from jax import Array
 from ebmjax.networks.initialisers import kernel
 from ebmjax.networks.strided import Strided
 
-GENERATORS = ("dense", "conv")
 _SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -97,7 +96,7 @@ Autoencoder = DenseAutoencoder | ConvAutoencoder
 def make_autoencoder(
   kind: str, shape: tuple[int, ...], *, hidden: int, channels: int, latent: int
 ) -> Autoencoder:
-  """Returns the autoencoder of one of GENERATORS for inputs of `shape`.
+  """Returns a "dense" or a "conv" autoencoder for inputs of `shape`.
 
   A row of pixels, [P], is a square grey image.
   """

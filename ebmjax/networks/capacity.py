@@ -8,7 +8,7 @@ from flax import linen as nn
 from jax import Array
 
 from ebmjax import data
-from ebmjax.config.schema import Number
+from ebmjax.config.schema import Number, Rule
 from ebmjax.networks.gates import gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense
@@ -100,7 +100,7 @@ def classifier_capacity(
   return from_module(module, (size,), inputs.num_classes, inputs.prepare)
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   rows, classes = config.network.label_rows, data.find(config.data.name).num_classes
   return [
     (

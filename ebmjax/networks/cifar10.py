@@ -1,6 +1,6 @@
 """The CIFAR-10 networks: where and how a label conditions the convolutions."""
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,6 @@ from ebmjax.types import Network
 
 # Where the label enters, as the paper numbers its architectures.
 Position = Literal["v1", "v2", "v3", "v4"]
-POSITIONS = get_args(Position)
 FEATURES = 1024
 _LEAST = 10  # pixels of a side; smaller images are padded
 

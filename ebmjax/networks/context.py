@@ -18,13 +18,13 @@ import jax
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.config.schema import Count
+from ebmjax.config.schema import Count, Rule
 from ebmjax.networks.gates import normalise
 from ebmjax.networks.heads import select
 from ebmjax.networks.initialisers import dense
 from ebmjax.networks.mlp import num_inputs
 from ebmjax.networks.module import from_module
-from ebmjax.networks.spec import Hidden, Init, Inputs, NetworkSpec
+from ebmjax.networks.spec import Hidden, Init, Inputs, NetworkSpec, hidden_units
 from ebmjax.types import Network
 
 _LAYERS = 2
@@ -119,7 +119,7 @@ def context_mlp(
   return from_module(module, (size,), classes, inputs.prepare)
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   return [
     (
       config.stream.scenario == "domain",
@@ -129,16 +129,12 @@ def _constraints(config: Any) -> list[tuple[bool, str]]:
   ]
 
 
-def _hidden(config: Any) -> int:
-  return int(config.hidden)
-
-
 CONTEXT_MLP = NetworkSpec(
   context_mlp,
   title="context network",
   energy=False,
   contexts=True,
-  num_features=_hidden,
+  num_features=hidden_units,
   constraints=_constraints,
   small={"hidden": 32},
 )

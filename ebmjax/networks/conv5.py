@@ -10,6 +10,7 @@ import numpy as np
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.config.schema import Rule
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
 from ebmjax.networks.cifar100 import PACKAGED, NormTrunk, load_trunk, num_features
 from ebmjax.networks.conv import is_blocked, mixed_kernels
@@ -135,7 +136,7 @@ def _options(config: Any) -> dict[str, str] | None:
 
 def frozen_trunk_rules(
   config: Any, key: str, *, frozen: bool, cached: bool
-) -> list[tuple[bool, str]]:
+) -> list[Rule]:
   """Returns the rules of a trunk that `key` of config.network may freeze."""
   given = f"config.network.{key}={config.network[key]!r}"
   return [
@@ -152,7 +153,7 @@ def frozen_trunk_rules(
   ]
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   frozen = config.network.backbone_mode != "finetune"
   cached = _cached_trunk(config.network) is not None
   return frozen_trunk_rules(config, "backbone_mode", frozen=frozen, cached=cached)

@@ -12,7 +12,7 @@ Array([1., 1., 1.], dtype=float32)
 (1, 3, 2)
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,6 @@ from jax import Array
 from ebmjax.networks.initialisers import frozen, kept_units
 
 Normalisation = Literal["none", "l2", "l2_scaled", "softmax"]
-NORMALISATIONS = get_args(Normalisation)
 Embedding = Literal["learned", "fixed", "mask"]
 
 

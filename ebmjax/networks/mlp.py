@@ -7,7 +7,7 @@ import jax
 from flax import linen as nn
 from jax import Array, lax
 
-from ebmjax.config.schema import Count
+from ebmjax.config.schema import Count, Rule
 from ebmjax.networks.conv import mixed_kernels
 from ebmjax.networks.distinct import each_label_once
 from ebmjax.networks.gates import LabelGate, gated_relu, gated_relu_readout
@@ -212,7 +212,7 @@ _SEEDED = (
 )
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   network = config.network
   known = network.hidden >= 16
   if "gated_layers" in network:

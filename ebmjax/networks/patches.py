@@ -21,7 +21,7 @@ import numpy as np
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.config.schema import Count
+from ebmjax.config.schema import Count, Rule
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
 from ebmjax.networks.conv import extract_patches
 from ebmjax.networks.initialisers import frozen
@@ -108,7 +108,7 @@ def _width(config: Any) -> int:
   return int(2 * config.filters * config.grid**2)
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   size = config.network.size
   return [(size > 8, f"config.network.size={size} must be at most 8.")]
 

@@ -25,7 +25,7 @@ from flax import linen as nn
 from jax import Array
 
 from ebmjax import data
-from ebmjax.config.schema import Count, Positive
+from ebmjax.config.schema import Count, Positive, Rule
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
 from ebmjax.networks.cifar100 import num_features as trunk_width
 from ebmjax.networks.conv5 import Pretrained, frozen_trunk, frozen_trunk_rules
@@ -177,7 +177,7 @@ def _width(config: Any) -> int | None:
   return int(config.num_features) if "num_features" in config else None
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   network, shape = config.network, data.find(config.data.name).image_shape
   given = f"config.network.backbone={network.backbone!r}"
   cached = _cached_trunk(network) is not None

@@ -1,12 +1,11 @@
 """What a network is built for, and what is known about it besides its code."""
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from jax import Array
 
-from ebmjax.config.schema import Count, Free, Key, Share, keys_of
+from ebmjax.config.schema import Count, Free, Key, Rule, Share, keys_of, no_rules
 from ebmjax.networks.conv import ConvForm as _ConvForm
 from ebmjax.networks.gates import Embedding as _Embedding
 from ebmjax.networks.gates import Normalisation
@@ -57,12 +56,6 @@ def hidden_units(config: Any) -> int:
   return int(config.hidden)
 
 
-def no_rules(config: Any) -> list[tuple[bool, str]]:
-  """Returns the constraints of a network that runs with anything."""
-  del config
-  return []
-
-
 class NetworkSpec(NamedTuple):
   """A network: its factory, whose keyword-only parameters are its keys, and its facts.
 
@@ -81,16 +74,11 @@ class NetworkSpec(NamedTuple):
   # Where a frozen trunk's features are computed once: what builds the trunk.
   cached_trunk: Callable[[Any], MakeTrunk | None] = _none
   compiler_options: Callable[[Any], dict[str, str] | None] = _none  # of XLA
-  constraints: Callable[[Any], list[tuple[bool, str]]] = no_rules
+  constraints: Callable[[Any], list[Rule]] = no_rules
   small: Mapping[str, Any] = {}  # keys that make a quick trial run
   version: int = 1  # raised when its results change: part of a result's identity
 
   @property
   def keys(self) -> dict[str, Key]:
     """Returns the keys of config.network beside `name`."""
-    return _keys(self.make)
-
-
-@functools.cache
-def _keys(make: Callable[..., Any]) -> dict[str, Key]:
-  return keys_of(make)
+    return keys_of(self.make)

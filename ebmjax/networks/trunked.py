@@ -1,6 +1,6 @@
 """A network in two parts: a convolutional trunk, and an MLP over its features."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from flax import linen as nn
@@ -14,7 +14,6 @@ from ebmjax.types import Network, PyTree
 # (Deviation: the paper does not say so). `fixed_statistics` freezes those too: features
 # can be computed once.
 BackboneMode = Literal["batch_statistics", "fixed_statistics", "finetune"]
-BACKBONE_MODES = get_args(BackboneMode)
 
 
 def with_trunk(

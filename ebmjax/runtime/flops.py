@@ -17,15 +17,7 @@ import numpy as np
 
 # What moves, chooses or converts numbers.
 _FREE = {
-  *(
-    "broadcast_in_dim",
-    "reshape",
-    "squeeze",
-    "expand_dims",
-    "transpose",
-    "rev",
-    "iota",
-  ),
+  *("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev"),
   *("slice", "dynamic_slice", "dynamic_update_slice", "gather", "scatter", "split"),
   *("concatenate", "pad", "select_n", "copy", "copy_p", "device_put", "stop_gradient"),
   *("convert_element_type", "bitcast_convert_type", "optimization_barrier"),

@@ -16,7 +16,6 @@ from jax import Array, lax
 
 from ebmjax.types import Learner
 
-PRECISIONS = ("auto", "highest", "tf32", "bfloat16")
 _NAMES = {"highest": "highest", "tf32": "tensorfloat32"}  # as JAX knows them
 _PRODUCTS = ("dot_general", "conv_general_dilated")
 # Where a primitive that is only called has its program.
@@ -27,7 +26,7 @@ _CALLS = {
 
 
 def with_precision(learner: Learner, precision: str) -> Learner:
-  """Returns the learner with its products in a precision, of PRECISIONS."""
+  """Returns the learner with its products in a config.runner.precision."""
   if precision == "auto":
     return learner
   change = in_bfloat16 if precision == "bfloat16" else _named(_NAMES[precision])
