@@ -27,7 +27,7 @@ from jax import Array, lax
 from ebmjax.config.schema import Count, Positive, Rate, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import all_energies, row_losses_of
-from ebmjax.methods.spec import MethodSpec, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
 
@@ -158,12 +158,10 @@ BGD = MethodSpec(
   all_outputs=True,
   uses_optimiser=False,
   published={
-    "splitmnist": setting(
-      studies.ZENO_2018, studies.ZENO["splitmnist"], std_init=0.017
-    ),
-    "permmnist": setting(studies.ZENO_2018, studies.ZENO["permmnist"], std_init=0.02),
-    "cifar10": setting(studies.ZENO_2018, std_init=0.015, step_size=10.0),
-    "cifar100": setting(studies.ZENO_2018, std_init=0.015, step_size=10.0),
+    "splitmnist": studies.ZENO_2018.setting("splitmnist", std_init=0.017),
+    "permmnist": studies.ZENO_2018.setting("permmnist", std_init=0.02),
+    "cifar10": studies.ZENO_2018.setting(std_init=0.015, step_size=10.0),
+    "cifar100": studies.ZENO_2018.setting(std_init=0.015, step_size=10.0),
   },
   cost=16.3,
 )

@@ -42,7 +42,7 @@ from ebmjax.methods._gradient import Plugin, RowLosses, all_energies, gradient_l
 from ebmjax.methods._replay import row_weights
 from ebmjax.methods._rules import plain_feature_rules
 from ebmjax.methods.lwf import Teacher, distil
-from ebmjax.methods.spec import MethodSpec, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.networks.feedback import Feedback, divergences
 from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
@@ -239,19 +239,13 @@ BIR = MethodSpec(
   mixes_tasks=True,
   constraints=_constraints,
   published={
-    "splitmnist": setting(
-      studies.TYPES_2022,
-      studies.SCENARIOS["splitmnist"],
-      generator_hidden=400,
-      gate_off=0.1,
+    "splitmnist": studies.TYPES_2022.setting(
+      "splitmnist", generator_hidden=400, gate_off=0.1
     ),
     # For a hundred permutations.
-    "permmnist": setting(studies.REPLAY_2020, generator_hidden=1000, gate_off=0.8),
-    "cifar100": setting(
-      studies.REPLAY_2020,
-      studies.SCENARIOS["cifar100"],
-      generator_hidden=2000,
-      gate_off=0.7,
+    "permmnist": studies.REPLAY_2020.setting(generator_hidden=1000, gate_off=0.8),
+    "cifar100": studies.REPLAY_2020.setting(
+      "cifar100", generator_hidden=2000, gate_off=0.7
     ),
   },
   small={"generator_hidden": 32},

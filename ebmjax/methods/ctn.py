@@ -39,7 +39,7 @@ from ebmjax.config.schema import Count, NonNegative, Positive, Rate, Rule, Trace
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import GradientState, all_energies
 from ebmjax.methods._memories import Rows, draw, empty_memory, semantic_rows, store
-from ebmjax.methods.spec import MethodSpec, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 Loss = Callable[..., Array]
@@ -206,10 +206,8 @@ CTN = MethodSpec(
   network="context_mlp",
   constraints=_constraints,
   published={
-    "splitmnist": setting(studies.PHAM_2021, budget=250, **_PUBLISHED),
-    "permmnist": setting(
-      studies.PHAM_2021, studies.PHAM["permmnist"], budget=500, **_PUBLISHED
-    ),
+    "splitmnist": studies.PHAM_2021.setting(budget=250, **_PUBLISHED),
+    "permmnist": studies.PHAM_2021.setting("permmnist", budget=500, **_PUBLISHED),
   },
   exempt=dict.fromkeys(
     ("one_class_keeps_energies", "one_class_keeps_state"),

@@ -211,14 +211,14 @@ def _alone(iterations: int, batch_size: int, classes: int) -> dict[str, Any]:
 _MNIST: dict[str, Any] = {"layers": 2, "latent": 5, "scoring": "gaussian"}
 _CIFAR: dict[str, Any] = {"likelihood": "gaussian"}
 _PLAIN = {"data.augment": "none"}
-_setting = partial(setting, studies.GENERATIVE_2021, prior=False)
+_setting = partial(setting, studies.GENERATIVE_2021.source, prior=False)
 
 GENERATIVE = MethodSpec(
   generative,
   title="generative classifier",
   published={
     "splitmnist": _setting(_alone(1000, 128, classes=10), hidden=85, **_MNIST),
-    "permmnist": setting(studies.NOT_PUBLISHED, hidden=85, prior=False, **_MNIST),
+    "permmnist": studies.NOT_PUBLISHED.setting(hidden=85, prior=False, **_MNIST),
     "cifar10": _setting(
       _PLAIN | _alone(2500, 256, classes=10),
       autoencoder="conv",
@@ -232,7 +232,7 @@ GENERATIVE = MethodSpec(
     ),
     # Numbers of any range.
     **dict.fromkeys(
-      ("own", "embeddings"), setting(studies.NOT_PUBLISHED, likelihood="gaussian")
+      ("own", "embeddings"), studies.NOT_PUBLISHED.setting(likelihood="gaussian")
     ),
   },
   small={"hidden": 8, "layers": 2, "latent": 2, "samples": 3},
