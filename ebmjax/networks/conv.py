@@ -1,6 +1,6 @@
 """3x3 convolutions and 2x2 pooling, in the form that is fast on the backend.
 
-On GPU and TPU the native convolution and its gradients are right. On a CPU, inside a
+On GPU and TPU the native convolution and its gradients are fast. On a CPU, inside a
 loop, XLA falls back to naive code for the gradients. The blocked form therefore writes
 that of the input as a plain convolution, and that of the kernel as convolutions over a
 few images at a time, which stay in the cache; with a stride, both as the gradients of a
@@ -55,7 +55,7 @@ class Conv(nn.Module):
     bias = self.param(
       "bias", initialisers.bias(self.init_style, fan_in), (self.features,)
     )
-    # A bias moves all four alike, so it can wait until they are one.
+    # A bias shifts all four values alike, so it is added after pooling.
     return _add_bias(out, bias)
 
 
@@ -71,7 +71,7 @@ def conv2d(
 
 
 def mixed_kernels(convolves: bool) -> dict[str, str] | None:
-  """Returns `COMPILER_OPTIONS` where they serve: on a CPU; None: XLA's own choice."""
+  """Returns `COMPILER_OPTIONS` if they help: on a CPU; None: XLA's own choice."""
   return COMPILER_OPTIONS if convolves and jax.default_backend() == "cpu" else None
 
 
@@ -94,8 +94,8 @@ def is_blocked(form: str) -> bool:
 def in_halves(layers: Callable[[Array], Array], x: Array, form: str) -> Array:
   """Returns layers(x), whose rows do not depend on each other.
 
-  In the blocked form each half of the batch goes its own way: XLA runs the two side by
-  side, and they keep two cores busier than the threads inside single operations do.
+  In the blocked form the halves of the batch are computed separately: XLA runs them
+  side by side, which uses two cores better than the threads of single operations do.
   """
   if not is_blocked(form) or len(x) < 2 * _BLOCK or len(x) % 2:
     return layers(x)
@@ -147,7 +147,7 @@ def _pool(x: Array) -> tuple[Array, Array]:
 
 def _pool_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
   top, which = _pool(x)
-  return top, (which, jnp.zeros((0, *x.shape[1:3])))  # of x only its shape is kept
+  return top, (which, jnp.zeros((0, *x.shape[1:3])))  # keeps the shape of x, no values
 
 
 def _pool_backward(kept: tuple[Array, Array], g: Array) -> tuple[Array]:

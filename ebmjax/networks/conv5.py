@@ -81,7 +81,7 @@ def classifier_conv5(
 
 
 def _features(inputs: Inputs) -> Inputs:
-  """Returns the head's inputs: an image's features, or what is features already."""
+  """Returns the head's inputs: an image's features, or inputs that are features."""
   shape = inputs.shape
   size = shape[0] if len(shape) == 1 else num_features(shape)
   return inputs._replace(shape=(size,), prepare=Normalise())

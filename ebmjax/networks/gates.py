@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.networks.initialisers import frozen, kept_units
+from ebmjax.networks.initialisers import frozen, mask
 
 Normalisation = Literal["none", "l2", "l2_scaled", "softmax"]
 Embedding = Literal["learned", "fixed", "mask"]
@@ -49,7 +49,7 @@ class LabelGate(nn.Module):
   @nn.compact
   def __call__(self) -> tuple[Array, ...]:
     if self.embedding == "mask":
-      draw, shape = kept_units(self.mask_drop_rate), (self.num_classes, self.features)
+      draw, shape = mask(self.mask_drop_rate), (self.num_classes, self.features)
       return tuple(frozen(self, "masks", draw, self.layers, *shape))
     gate = normalise(self._table(), self.normalisation)
     return (gate + 1 if self.skip else gate,) * self.layers

@@ -1,4 +1,4 @@
-"""How weights start: PyTorch's defaults, because the paper's figures rest on them."""
+"""Initial weights: PyTorch's defaults, on which the paper's figures rest."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-# pytorch_seed: the very numbers that PyTorch draws for the run's seed (`seeded.py`).
-# xavier: zero biases, and so small, as PGMA's authors do; xavier_normal: biases drawn,
-# too, as BGD's do.
+# pytorch_seed: the numbers that PyTorch draws for the run's seed (`seeded.py`). With
+# xavier and small (PGMA's authors) biases start at zero; with xavier_normal (BGD's)
+# they are drawn, too.
 Init = Literal["pytorch", "flax", "xavier", "xavier_normal", "small"]
 SeededInit = Literal[
   "pytorch", "pytorch_seed", "flax", "xavier", "xavier_normal", "small"
@@ -52,7 +52,7 @@ def _normal_bias(key: Array, shape: tuple[int, ...], dtype=jnp.float32) -> Array
   return jax.random.normal(key, shape, dtype) * (2 / (1 + shape[-1])) ** 0.5
 
 
-def kept_units(drop_rate: float) -> Initialiser:
+def mask(drop_rate: float) -> Initialiser:
   """Returns the initialiser of masks: 0 for that share of the units, 1 for the rest."""
 
   def draw(key: Array, shape: tuple[int, ...]) -> Array:

@@ -1,4 +1,4 @@
-"""Networks of a user's own, tried on the shapes of their inputs beforehand."""
+"""Users' own networks, checked on the shapes of their inputs first."""
 
 from typing import Any
 

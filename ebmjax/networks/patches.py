@@ -2,15 +2,14 @@ r"""Random filters of image patches that never learn, rectified and averaged by 
 
     phi(x)_{f,c} = mean over positions p of cell c of relu(+-w_f . n(x_p))
 
-x_p are the square patches of an image, n takes a patch's mean away and divides by its
-deviation, and the cells are a grid over the image (Coates, Lee and Ng 2011). Theirs are
-filters of patches whitened by their covariance in the training images. That of natural
-images is known well enough beforehand: it falls with the distance of two pixels, and
-colours go together. So filters are drawn from the seed and whitened by
+x_p are the square patches of an image, n subtracts a patch's mean and divides by its
+deviation, and the cells are a grid over the image (Coates, Lee and Ng 2011). Those
+authors whiten patches by their covariance in the training images, which a stream shows
+one class after another. But the covariance of natural images is well known: it falls
+with the distance of two pixels, and colours are correlated. So filters are drawn from
+the seed and whitened, without any image, by
 
     K(p, q) = exp(-|p - q| / 8) * (1 if of the same colour, else 0.9)
-
-and no image is needed, which a stream of tasks would bring one class after another.
 """
 
 from typing import Annotated, Any
@@ -32,7 +31,7 @@ from ebmjax.types import Network
 
 _REACH = 8.0  # pixels in which the correlation of two pixels falls to 1 / e
 _COLOURS = 0.9  # correlation of two colours of a pixel
-_NOISE = 0.1  # added to the spectrum: fine detail is not raised without a bound
+_NOISE = 0.1  # added to the spectrum: bounds how much fine detail is amplified
 _CONTRAST = 0.02  # added to a patch's variance
 
 

@@ -8,7 +8,7 @@ The mean over Fourier features of phi(x) phi(x') approaches exp(-gamma |x - x'|^
 (Rahimi and Recht 2007); their size does not depend on how many there are.
 Both layers are drawn from the seed in `init` and kept beside the parameters. Methods in
 closed form (`ncm`, `slda`, `ridge`) take the features alone; for all others the paper's
-label gate stands over them:
+label gate is applied to them:
 
     E(x, y) = w . relu(s_y * phi(x)) + b
 

@@ -35,8 +35,8 @@ class Inputs(NamedTuple):
   shape: tuple[int, ...]  # of one input, as batches hold it
   num_classes: int
   num_tasks: int = 1
-  prepare: Preparation = Normalise()  # from what is stored to what a layer sees
-  # The keys [R] that `init` will get: what follows from them can be found beforehand.
+  prepare: Preparation = Normalise()  # from stored inputs to those of the first layer
+  # The keys [R] that `init` will be called with: shapes may depend on what they draw.
   init_keys: Array | None = None
   seeds: Sequence[int] = ()  # [R]
   max_labels: int | None = None  # distinct labels of one batch's candidates
@@ -70,7 +70,7 @@ class NetworkSpec(NamedTuple):
   contexts: bool = False  # its energies depend on the task of a label
   accepts: Callable[[tuple[int, ...]], bool] = _any_shape  # shape of an image or row
   wants: str = "any input"  # what `accepts`, in words
-  num_features: Callable[[Any], int | None] = _none  # None: not known beforehand
+  num_features: Callable[[Any], int | None] = _none  # None: not known in advance
   # Where a frozen trunk's features are computed once: what builds the trunk.
   cached_trunk: Callable[[Any], MakeTrunk | None] = _none
   compiler_options: Callable[[Any], dict[str, str] | None] = _none  # of XLA
