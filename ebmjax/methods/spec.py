@@ -1,4 +1,4 @@
-"""What is known about a method besides its code, in one record."""
+"""The facts about a method besides its code, in one record."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
@@ -32,8 +32,8 @@ class MethodSpec(NamedTuple):
 
   `published` is keyed by benchmark ("splitmnist"), by condition ("boundary_free",
   "contrastive": a classifier on that objective with boundaries, "energy": an energy
-  network, "hsu") or by both ("splitmnist/boundary_free"). What is more special is
-  applied later.
+  network, "hsu") or by both ("splitmnist/boundary_free"). More specific entries take
+  precedence.
   """
 
   make: Callable[..., Learner]  # (problem, *, keys) -> Learner
@@ -42,11 +42,11 @@ class MethodSpec(NamedTuple):
   mixes_tasks: bool = False  # batches of several tasks, with one set of candidates
   joins_batch: bool = False  # old rows stand in the batch, where negatives are sought
   single_rows: bool = False  # takes gradients of single rows: no others to compare with
-  all_outputs: bool = False  # its authors normalise over the classes to come, too
-  positives_alone: bool = False  # a class is learned from its own rows, and no others
+  all_outputs: bool = False  # its authors also normalise over classes to come
+  positives_alone: bool = False  # a class is learned from its own rows alone
   own_objective: bool = False  # trains a classifier by a loss of its own
   uses_optimiser: bool = True
-  even_tasks: bool = False  # needs as many classes in each task
+  even_tasks: bool = False  # needs the same number of classes in each task
   network: str = ""  # the network that its variant chooses; "": the experiment's
   constraints: Callable[[Any], list[Rule]] = no_rules  # (config) -> rules
   published: Mapping[str, Setting] = {}

@@ -1,7 +1,7 @@
 """Several settings in one compiled program: numbers that differ from run to run.
 
-Runs that differ in keys marked `Traced` alone can be trained together: each is a block
-of seeds, and the number of its setting, kept beside the learner's state, chooses its
+Runs that only differ in keys marked `Traced` can be trained together: each is a block
+of seeds, and the number of its setting, kept beside the learner's state, selects its
 values.
 """
 
@@ -41,8 +41,8 @@ def _both_ways(operate: Operation) -> tuple[Operation, Operation]:
 class Value:
   """A number with a value for each of P settings, of which `point` [] chooses one.
 
-  Arithmetic with numbers of Python is done on the host and in double precision, as with
-  the one value of a run alone, so that both round alike.
+  Arithmetic with Python numbers is done on the host in double precision, as with the
+  single value of a run alone, so that both round alike.
   """
 
   __hash__ = None  # type: ignore[assignment]

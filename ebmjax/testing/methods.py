@@ -1,6 +1,6 @@
 """Tests of a method: what the runner, evaluation and checkpoints rely on.
 
-`check_method` runs all of it. The checks take a `Trial`, so that a test can also be one
+`check_method` runs all checks. Each takes a `Trial`, so that a test can also run one
 check of one method; programs are compiled once for all of them.
 """
 
@@ -31,15 +31,15 @@ from ebmjax.testing.tasks import (
 )
 from ebmjax.types import Learner, Problem
 
-# One for all checks: another would be compiled again. It leaves alone what has no
-# gradient, and rounding stays rounding; its state goes through checkpoints.
+# Shared by all checks: another would be compiled again. SGD leaves alone what has no
+# gradient and does not amplify rounding; its momentum is state for checkpoints.
 SGD = optax.sgd(0.05, momentum=0.9)
 ADAM = optax.adam(3e-3)
-_NETWORK: dict[str, Any] = {"hidden": 24, "context": 3}  # of a network with these keys
+_NETWORK: dict[str, Any] = {"hidden": 24, "context": 3}  # if it has these keys
 
 
 class Trial(NamedTuple):
-  """A method in a small problem; hashable, so that its learner is built once."""
+  """A method on a small problem; hashable, so that its learner is built once."""
 
   make: Callable[..., Learner]
   boundaries: bool  # whether it has to consolidate at them
@@ -74,7 +74,7 @@ def make_trial(
 
 
 def make_problem(trial: Trial, tx: optax.GradientTransformation) -> Problem:
-  """Returns two tasks of two classes, images being rows of 12 pixels."""
+  """Returns two tasks of two classes; images are rows of 12 pixels."""
   known = networks.find(trial.network).keys
   network = networks.make(
     trial.network,
@@ -88,7 +88,7 @@ def make_problem(trial: Trial, tx: optax.GradientTransformation) -> Problem:
   return Problem(network, objective, tx, row, NUM_TASKS)
 
 
-@functools.cache  # the same functions again: nothing is compiled twice
+@functools.cache  # returns the same functions, so that nothing is compiled twice
 def make_learner(trial: Trial, tx: optax.GradientTransformation = ADAM) -> Learner:
   """Returns the method's learner of the small problem."""
   return trial.make(make_problem(trial, tx), **dict(trial.settings))
@@ -163,11 +163,11 @@ def check_seeds_are_independent(trial: Trial) -> None:
   batches, view = (batch_at(0), later_batch(1, task=1)), view_of(0)
 
   def run(init, step, consolidate, key, other):
-    """A step, the end of the task, and a step with what it left behind."""
+    """Runs a step, the end of the task, and a step after it."""
     state, _ = step(init(key), key, batches[0])
     return step(consolidate(state, other, view), other, batches[1])
 
-  # Function by function: the programs of one seed are those of the other checks.
+  # Compiled one by one: the programs of one seed are those of the other checks.
   alone = jax.jit(learner.init), jax.jit(learner.step), _end_task(learner)
   seeds = (0, 0, None)
   together = run(
@@ -261,7 +261,7 @@ def check_one_class_keeps_energies(trial: Trial) -> None:
 
 
 def check_one_class_keeps_state(trial: Trial) -> None:
-  """Nor does anything else change, for a method that stores and generates nothing."""
+  """Nothing else changes either, unless a method stores or generates data."""
   _, state, after, _ = _step_on_one_class(trial)
   trees.require_same(state, after, "the state after a single class")
 
