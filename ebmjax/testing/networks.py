@@ -100,8 +100,8 @@ def check_accepts(spec: NetworkSpec) -> None:
   """
   for shape in SHAPES:
     if not spec.accepts(shape):
-      said = spec.wants != NetworkSpec._field_defaults["wants"]
-      assert said, f"`accepts` refuses {shape}; say in `wants` what it takes"
+      explained = spec.wants != NetworkSpec._field_defaults["wants"]
+      assert explained, f"`accepts` refuses {shape}; say in `wants` what it takes"
       continue
     _require_built(spec, shape)
     if spec.takes_rows and len(shape) > 1:
