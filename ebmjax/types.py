@@ -5,6 +5,7 @@ K candidate labels of a row, L labels of a shared set, F features.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -20,22 +21,22 @@ PyTree = Any
 
 
 class Dataset(NamedTuple):
-  """A labelled set on the host, whole and verified.
+  """A labelled data set on the host, complete and verified.
 
   Images are [N, H, W] or [N, H, W, 3], uint8, or float32 from 0 to 1; rows of features
-  are [N, F] float32; generated images are their numbers, [N, 1] uint32.
+  are [N, F] float32; of generated images only their numbers are stored, [N, 1] uint32.
   """
 
   name: str  # "mnist"
-  source: str  # a sentence: where the arrays came from, for every output
-  full: bool  # False where it is only a part of the set that its name stands for
+  source: str  # where the arrays came from, for every output
+  full: bool  # False for a part of the set that `name` stands for
   train_x: np.ndarray  # [N, ...]
   train_y: np.ndarray  # [N] int32
   test_x: np.ndarray  # [M, ...]
   test_y: np.ndarray  # [M] int32
   num_classes: int
   class_names: tuple[str, ...] = ()  # by class; (): its number
-  range: tuple[float, float] = (0.0, 255.0)  # of the pixels as the user has them
+  range: tuple[float, float] = (0.0, 255.0)  # of pixel values in the user's data
   labels: tuple[int | str, ...] = ()  # the user's label of each class; (): its number
 
   @property
@@ -63,12 +64,12 @@ def make_batch(
   task_classes: ArrayLike | None = None,
   num_classes: int | None = None,
 ) -> Batch:
-  """Returns a batch outside of any stream: inputs x [B, ...] and their labels y [B].
+  """Returns a batch without a stream: inputs x [B, ...] and their labels y [B].
 
-  Masks say which classes count: `seen` [C] bool those that training may normalise over,
-  `task_classes` [C] bool those that may be negatives. If one mask is missing, it equals
-  the other; if both are, all of `num_classes` count. x may be None if nothing reads it.
-  Raises ValueError for arguments that do not fit together.
+  `seen` [C] bool marks the classes that training may normalise over, `task_classes` [C]
+  bool those that may be negatives. Each mask defaults to the other; without either, all
+  of `num_classes` count. x may be None if nothing reads it. Raises ValueError for
+  arguments that do not fit together.
   """
   labels = as_labels(y)
   if x is not None:
@@ -91,7 +92,7 @@ def make_batch(
 
 
 def as_labels(y: ArrayLike | Sequence[int]) -> Array:
-  """Returns y as [B] int32; raises ValueError where it is no row of integers."""
+  """Returns y as [B] int32; raises ValueError if it is not a row of integers."""
   y = jnp.asarray(y)
   if y.ndim != 1 or not jnp.issubdtype(y.dtype, jnp.integer):
     raise ValueError(f"labels must be integers [B], not {y.dtype}{list(y.shape)}.")
@@ -109,9 +110,9 @@ def _as_mask(name: str, mask: ArrayLike) -> Array:
 
 
 def _require_labels_below(num_classes: int, y: ArrayLike | Sequence[int]) -> None:
-  """Raises where labels are out of range; what is being traced is not known."""
+  """Raises ValueError if labels are out of range; traced ones cannot be checked."""
   try:
-    values = np.asarray(y)  # no function of JAX, which would trace it
+    values = np.asarray(y)  # jnp.asarray would trace it
   except jax.errors.TracerArrayConversionError:
     return
   if len(values) and not 0 <= values.min() <= values.max() < num_classes:
@@ -146,8 +147,8 @@ class Network(NamedTuple):
   ]  # (params, model_state, x, labels, train)
   features: Callable[[PyTree, PyTree, Array], Array]  # -> [B, F]
   num_classes: int
-  # (params, model_state, x, y [B]) -> [B, O]: of all labels of the task that y is one
-  # of; None where a network knows no tasks
+  # (params, model_state, x, y [B]) -> energies [B, O] of all labels of the task that y
+  # belongs to; None for a network without tasks
   task_energies: Callable[[PyTree, PyTree, Array, Array], Array] | None = None
 
 
@@ -165,28 +166,45 @@ class Problem(NamedTuple):
   tx: "optax.GradientTransformation"
   row: jax.ShapeDtypeStruct  # one input as batches hold it
   num_tasks: int
-  # (key, x [B, ...]) -> x, the random change that batches come with
+  # (key, x [B, ...]) -> x, the augmentation that batches have gone through
   augment: Callable[[Array, Array], Array] = unchanged
-
-
-def _as_it_is(state: PyTree) -> PyTree:
-  return state
 
 
 class Learner(NamedTuple):
   """A continual learner as pure functions of its state.
 
-  A step's metrics hold its "loss" []. Where the state has a field `params`, its numbers
-  are counted as the network's parameters.
+  A step's metrics hold its "loss" []. If the state has a field `params`, the numbers in
+  it are counted as the network's parameters.
   """
 
   init: Callable[[Array], PyTree]  # (key) -> state
   step: Callable[[PyTree, Array, Batch], tuple[PyTree, dict[str, Array]]]
-  consolidate: Callable[[PyTree, Array, TaskView], PyTree]  # at a boundary
+  # At a boundary; None for a method that does nothing there.
+  consolidate: Callable[[PyTree, Array, TaskView], PyTree] | None
   energies: Callable[[PyTree, Array], Array]  # (state, x) -> [B, C], lower is better
-  consolidates: bool = True  # False where `consolidate` is the identity
-  # (state) -> what `energies` takes in its place, made once for many blocks of images
-  prepare: Callable[[PyTree], PyTree] = _as_it_is
+  # (state) -> what `energies` takes in its place, computed once for many blocks of
+  # images; None where that would be the state itself.
+  prepare: Callable[[PyTree], PyTree] | None = None
+
+  @property
+  def consolidates(self) -> bool:
+    """Returns whether the end of a task changes the state."""
+    return self.consolidate is not None
+
+  def end_task(self, state: PyTree, key: Array, view: TaskView) -> PyTree:
+    """Returns the consolidated state, or the state itself without `consolidate`."""
+    return state if self.consolidate is None else self.consolidate(state, key, view)
+
+  def ready(self, state: PyTree) -> PyTree:
+    """Returns the prepared state, or the state itself without `prepare`."""
+    return state if self.prepare is None else self.prepare(state)
+
+  def wrapped(
+    self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], skip: str = ""
+  ) -> "Learner":
+    """Returns the learner with `wrap` applied to each function but `skip`."""
+    functions = self._asdict().items()
+    return self._replace(**{n: wrap(f) for n, f in functions if f and n != skip})
 
 
 def trace_once(learner: Learner) -> Learner:
@@ -196,23 +214,14 @@ def trace_once(learner: Learner) -> Learner:
   remain parts of their callers' programs and are not compiled separately.
   """
 
-  def kept(function: Callable[..., Any]) -> Callable[..., Any]:
-    return jax.jit(function, inline=True)
-
-  return learner._replace(
-    init=kept(learner.init),
-    step=kept(learner.step),
-    consolidate=kept(learner.consolidate),
-    energies=kept(learner.energies),
-    prepare=kept(learner.prepare),
-  )
+  return learner.wrapped(partial(jax.jit, inline=True))
 
 
 class Evaluation(NamedTuple):
-  """What one evaluation of R runs over the whole test set found.
+  """The result of evaluating R runs on the whole test set.
 
-  Rows of a task that was not evaluated are NaN (accuracies) or 0 (counts, sums). What
-  is defined where is said by `metrics`.
+  Entries of tasks that were not evaluated are NaN (accuracies) or 0 (counts, sums). See
+  `metrics` for what is defined when.
   """
 
   accuracy: np.ndarray  # [R, T] float64, candidates: all classes seen so far
@@ -221,8 +230,8 @@ class Evaluation(NamedTuple):
   # [R, C, C] float32: the energy of a label (column), scaled for each image to [0, 1]
   # over all labels, seen or not; its mean over the images of a class (row)
   energies: np.ndarray
-  # [R] float64 each, NaN where undefined: how well an energy separates the images of
-  # the tasks seen from those of the tasks to come, whose classes may not be predicted
+  # [R] float64 each, NaN where undefined: how well an energy separates images of seen
+  # tasks from images of later tasks, whose classes may not be predicted
   auroc_lowest: np.ndarray  # by the lowest energy of the classes seen
   auroc_free: np.ndarray  # by their free energy, -logsumexp(-E)
   fpr95_lowest: np.ndarray
@@ -230,7 +239,7 @@ class Evaluation(NamedTuple):
   calibration_error: np.ndarray  # [R] float64, of softmax(-E) over the classes seen
 
 
-# The fields [R] of an evaluation, which came later than the others.
+# Fields [R]. Added in a later file version; absent from older records.
 RANKING = Evaluation._fields[4:]
 
 

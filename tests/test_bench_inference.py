@@ -27,7 +27,7 @@ def test_the_plain_form_gives_our_energies(config, form):
   spec = cases.make_inference(PLAIN._replace(config=config))
   state, x = make_state(spec), spec.test_images.x[:5]
   learner = spec.learner
-  expected = jax.jit(lambda s, x: learner.energies(learner.prepare(s), x))(state, x)
+  expected = jax.jit(lambda s, x: learner.energies(learner.ready(s), x))(state, x)
   plain = inference.make_plain_energies(spec.config.network, form)
   found = jax.jit(plain)(state, x)
   assert found.shape == (5, 100)

@@ -140,3 +140,14 @@ def test_a_class_s_model_is_kept_and_its_loop_counted_by_the_labels_of_a_task():
   joint, _ = measured("splitmnist.py:pec", network__name="raw", stream__setting="joint")
   ratio = joint["training_flops"] / found["training_flops"]
   np.testing.assert_allclose(ratio, 5, rtol=0.5)  # 10 labels for 2, and the teacher
+
+
+@pytest.mark.parametrize("method", ["pec", "sqda"])
+def test_labels_that_tasks_share_are_counted_once(method):
+  """All tasks at once have no more labels than one of them, and cost as much."""
+  chosen = f"splitmnist.py:{method},domain"
+  found, joint = (
+    measured(chosen, network__name="raw", stream__setting=setting)[0]
+    for setting in ("boundary_aware", "joint")
+  )
+  assert joint["training_flops"] == found["training_flops"]

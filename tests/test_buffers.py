@@ -10,6 +10,7 @@ import pytest
 
 from ebmjax.methods import buffers
 from ebmjax.methods.buffers import Buffer, Reservoir
+from ebmjax.methods.er import ER
 from ebmjax.types import TaskView
 
 BUDGET, CLASSES, PIXELS, ROWS = 20, 8, 3, 60
@@ -43,7 +44,7 @@ def rows_of(buffer: Buffer, owner: int) -> np.ndarray:
   return np.asarray(buffer.x)[taken & (np.asarray(buffer.owner) == owner)]
 
 
-@pytest.mark.parametrize("quota", buffers.QUOTAS)
+@pytest.mark.parametrize("quota", ER.keys["quota"].choices)
 def test_quotas_over_four_tasks(quota):
   buffer = buffers.empty_buffer(ROW, BUDGET)
   stored: dict[int, np.ndarray] = {}
@@ -81,7 +82,7 @@ def test_labels_and_ranks_go_with_their_images():
   np.testing.assert_array_equal(buffer.owner[int(buffer.taken) :], -1)
 
 
-@pytest.mark.parametrize("quota", buffers.QUOTAS)
+@pytest.mark.parametrize("quota", ER.keys["quota"].choices)
 def test_a_task_with_fewer_images_than_its_share(quota):
   buffer = buffers.empty_buffer(ROW, BUDGET)
   buffer = add(buffer, jax.random.key(0), view_of(0, valid=7), quota)

@@ -112,7 +112,7 @@ def test_energies_are_those_of_float64(name: str, offset: float) -> None:
   test = x[:40] + 0.1
   wanted = expected(name, x, y, test)
   share = TOLERANCE.get(name, 1e-5)
-  assert_close(learner.energies(learner.prepare(state), test), wanted, share)
+  assert_close(learner.energies(learner.ready(state), test), wanted, share)
   assert_close(learner.energies(state, test), wanted, share)
 
 
@@ -126,7 +126,7 @@ def test_the_features_are_the_networks(name: str, network: str) -> None:
     network, input_shape=(PIXELS,), num_classes=CLASSES, num_features=30
   )
   phi = np.asarray(size.features(*size.init(jax.random.key(0)), jnp.asarray(x)))
-  found = learner.energies(learner.prepare(state), x[:40])
+  found = learner.energies(learner.ready(state), x[:40])
   wanted = expected(name, phi, y, phi[:40])
   assert_close(found, wanted, TOLERANCE.get(name, 1e-5))
 

@@ -13,7 +13,7 @@ import pytest
 from ebmjax import networks, objectives
 from ebmjax.methods._memories import Memory, draw, store
 from ebmjax.methods.ctn import ctn
-from ebmjax.types import Learner, Problem
+from ebmjax.types import Problem
 from tests.two_tasks import CLASSES, PIXELS, SIZE, after_first_task, batch_of, end_of
 
 RATE, HIDDEN, OUTPUTS = 0.01, 5, 2
@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @cache  # the same functions again: nothing is compiled twice
-def make(budget: int = BUDGET) -> tuple[Learner, Problem]:
+def make(budget: int = BUDGET) -> tuple[Any, Problem]:
   network = networks.make(
     "context_mlp",
     input_shape=(PIXELS,),

@@ -18,7 +18,7 @@ from ebmjax.networks.cifar100 import NormTrunk
 from ebmjax.networks.conv_vae import ConvVariationalAutoencoder, squared_losses
 from ebmjax.networks.generators import make_generator
 from ebmjax.networks.vae import Code, VariationalAutoencoder, elbo_losses
-from ebmjax.types import Batch, Learner, Network, Problem, num_params
+from ebmjax.types import Batch, Network, Problem, num_params
 from tests.two_tasks import (
   CLASSES,
   PIXELS,
@@ -37,7 +37,7 @@ GENERATOR = make_generator(ROW, HIDDEN, LATENT)
 
 
 @cache  # the same functions again: nothing is compiled twice
-def make(network_name: str = "sbc", tx: Any = None) -> tuple[Learner, Problem]:
+def make(network_name: str = "sbc", tx: Any = None) -> tuple[Any, Problem]:
   network = networks.make(
     network_name, input_shape=(PIXELS,), num_classes=CLASSES, hidden=5
   )

@@ -10,11 +10,11 @@ import optax
 import pytest
 
 from ebmjax import networks, objectives
-from ebmjax.methods._replay import REPLAY_WEIGHTS, joint, row_weights
+from ebmjax.methods._replay import joint, row_weights
 from ebmjax.methods.buffers import Drawn
-from ebmjax.methods.er import er
+from ebmjax.methods.er import ER, er
 from ebmjax.methods.finetune import finetune
-from ebmjax.types import Batch, Learner, Network, Problem, TaskView
+from ebmjax.types import Batch, Network, Problem, TaskView
 
 PIXELS, CLASSES, SIZE = 6, 4, 8
 
@@ -28,7 +28,7 @@ def make_problem(
   return Problem(network, objectives.make(objective, negatives), tx, row, 2)
 
 
-def make(problem: Problem, **changes: Any) -> Learner:
+def make(problem: Problem, **changes: Any) -> Any:
   return er(problem, **{"budget": SIZE, **changes})
 
 
@@ -82,7 +82,7 @@ def test_with_nothing_stored_it_is_plain_training(network, objective, negatives,
   chex.assert_trees_all_equal(states[0].opt_state, states[1].opt_state)
 
 
-@pytest.mark.parametrize("mode", REPLAY_WEIGHTS)
+@pytest.mark.parametrize("mode", ER.keys["replay_weights"].choices)
 @pytest.mark.parametrize("stored", [SIZE, 5])
 def test_the_loss_of_each_mode(mode, stored):
   """As many are stored as are drawn, or fewer: all of them are replayed."""
@@ -150,7 +150,7 @@ def test_replay_keeps_old_classes():
     for i in range(120):
       task = i // 60
       if i == 60:
-        state = learner.consolidate(state, jax.random.key(7), view)
+        state = learner.end_task(state, jax.random.key(7), view)
       batch = batch_of(task, i)
       images = 40 * jax.nn.one_hot(batch.y, PIXELS) * 5
       batch = batch._replace(x=images.astype(jnp.uint8))

@@ -162,7 +162,7 @@ def test_strength_0_is_plain_training_to_the_bit(method):
       batch = batch_at(i) if i < 3 else new_batch(i)
       state, _ = learner.step(state, jax.random.key(i), batch)
       if i == 2:
-        state = learner.consolidate(state, jax.random.key(9), view_of(0))
+        state = learner.end_task(state, jax.random.key(9), view_of(0))
     found.append(state.params)
   assert_same_bits(*found)
 

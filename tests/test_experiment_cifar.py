@@ -147,7 +147,7 @@ def test_what_is_replayed_has_edges_like_what_is_new():
   row = jax.ShapeDtypeStruct((32, 32, 3), jnp.uint8)
   classes = np.arange(10)[None, :] // 2 == np.arange(5)[:, None]
   problem = make_problem(config, row, classes, jax.random.key(0)[None])
-  learner = make_learner(config, problem)
+  learner: Any = make_learner(config, problem)
   view = TaskView(
     x=jnp.full((1000, 32, 32, 3), 255, jnp.uint8),
     y=jnp.arange(1000) % 2,

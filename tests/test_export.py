@@ -82,10 +82,15 @@ def test_a_configuration_that_is_none_is_refused(config, sentence, tmp_path, cap
 
 def test_a_network_without_a_trunk_is_refused(tmp_path, capsys):
   """Before anything is made of its checkpoints."""
-  for number, chosen in enumerate((SPLIT, ROOT / "configs" / "cifar100.py:fixed")):
+  without = {
+    SPLIT: "x.npz",
+    f"{SPLIT}:randumb": "",
+    f"{ROOT}/configs/cifar100.py:fixed": "x.npz",
+  }
+  for number, (chosen, weights) in enumerate(without.items()):
     config = loading.load(str(chosen))
     with config.unlocked():  # where the network has no such key, too
-      config.network.pretrained = "x.npz"
+      config.network.pretrained = weights
     content = RESULTS | {"config": config.to_dict()}
     run = run_with(tmp_path / str(number), content)
     line = fails(capsys, run, tmp_path / "x.npz", "--trunk")

@@ -11,7 +11,7 @@ from ebmjax import networks, objectives
 from ebmjax.methods._herding import herd
 from ebmjax.methods.icarl import FARTHEST, binary_loss, icarl, mix_in_exemplars, targets
 from ebmjax.streams.augmentation import AUGMENTATIONS
-from ebmjax.types import Batch, Learner, Network, Problem, TaskView
+from ebmjax.types import Batch, Network, Problem, TaskView
 
 PIXELS, CLASSES, SIZE, ROWS = 6, 4, 8, 30
 AS_IT_IS = AUGMENTATIONS["none"]
@@ -19,7 +19,7 @@ AS_IT_IS = AUGMENTATIONS["none"]
 
 def make(
   budget: int = 12, tx: Any = None, augment: Any = AS_IT_IS
-) -> tuple[Learner, Network]:
+) -> tuple[Any, Network]:
   network = networks.make("sbc", input_shape=(PIXELS,), num_classes=CLASSES, hidden=10)
   row = jax.ShapeDtypeStruct((PIXELS,), jnp.uint8)
   objective = objectives.make("ce", "all_seen")
@@ -53,7 +53,7 @@ def view_of(task: int, permutation: Any = ()) -> TaskView:
   )
 
 
-def after_tasks(learner: Learner, tasks: int) -> Any:
+def after_tasks(learner: Any, tasks: int) -> Any:
   state = learner.init(jax.random.key(0))
   for task in range(tasks):
     state, _ = learner.step(state, jax.random.key(task), batch_of(task))
@@ -155,7 +155,7 @@ def test_a_class_smaller_than_its_share():
   state = learner.consolidate(state, jax.random.key(0), view)
   zeros = int((view.valid & (view.y[view.rows] == 0)).sum())
   np.testing.assert_array_equal(state.own.counts, [zeros, 3, 0, 0])
-  ready = learner.prepare(state)
+  ready = learner.ready(state)
   assert np.isfinite(ready.means).all()
 
 
@@ -181,7 +181,7 @@ def test_prediction_is_the_nearest_mean_under_the_current_network():
     for c in range(2)
   ]
   expected = np.square(phi[:, None, :] - np.stack(means)[None]).sum(axis=2)
-  for ready in (learner.prepare(state), state):
+  for ready in (learner.ready(state), state):
     found = learner.energies(ready, x)
     np.testing.assert_allclose(found[:, :2], expected, atol=1e-5)
     np.testing.assert_array_equal(found[:, 2:], FARTHEST)
@@ -193,7 +193,7 @@ def test_before_any_exemplars_the_network_answers():
   state = learner.init(jax.random.key(0))
   x = batch_of(0).x
   plain, _ = network.energies(state.params, state.model_state, x, jnp.arange(CLASSES))
-  np.testing.assert_array_equal(learner.energies(learner.prepare(state), x), plain)
+  np.testing.assert_array_equal(learner.energies(learner.ready(state), x), plain)
 
 
 def test_targets_are_soft_for_old_classes_and_hard_for_new():

@@ -11,6 +11,7 @@ from flax import linen as nn
 
 from ebmjax import networks
 from ebmjax.methods import importance
+from ebmjax.methods.ewc import EWC
 from ebmjax.methods.importance import Block
 from ebmjax.types import Network, TaskView
 
@@ -128,7 +129,7 @@ def fisher_by_hand(network: Network, variables: Any, x: Any, y: Any, kind: str) 
   return total
 
 
-@pytest.mark.parametrize("kind", importance.FISHERS)
+@pytest.mark.parametrize("kind", EWC.keys["fisher"].choices)
 @both_networks
 def test_fisher_equals_a_loop_over_the_rows_and_classes_that_count(name, kind):
   network = make_network(name)
@@ -142,7 +143,7 @@ def test_fisher_equals_a_loop_over_the_rows_and_classes_that_count(name, kind):
   assert_close(got, expected)
 
 
-@pytest.mark.parametrize("kind", importance.FISHERS)
+@pytest.mark.parametrize("kind", EWC.keys["fisher"].choices)
 def test_what_does_not_count_leaves_no_trace(kind):
   """Other pixels in padded rows, other weights of an unseen class: the same Fisher."""
   network = make_network("sbc")
@@ -179,7 +180,7 @@ def test_recipes_of_fisher_differ():
         )
       )
     )
-    for kind in importance.FISHERS
+    for kind in EWC.keys["fisher"].choices
   }
   assert len({f"{norm:.3g}" for norm in norms.values()}) == len(norms)
 

@@ -170,7 +170,7 @@ def test_the_old_network_answers_as_at_test_time_with_its_own_statistics():
   row = jax.ShapeDtypeStruct((12,), jnp.uint8)
   network = counting_network()
   problem = Problem(network, objective, optax.sgd(0.1), row, 2)
-  learner = lwf(problem, temperature=TEMPERATURE)
+  learner: Any = lwf(problem, temperature=TEMPERATURE)
   state = learner.init(jax.random.key(0))
   state, _ = learner.step(state, jax.random.key(0), batch_at(0))
   assert state.model_state["count"] == 3  # one pass a step
@@ -198,7 +198,7 @@ def test_new_data_stay_largely_the_old_classes():
     state = learner.init(jax.random.key(0))
     for i in range(40):
       state, _ = step(state, jax.random.key(i), batch_at(i))
-    state = jax.jit(learner.consolidate)(state, jax.random.key(9), view_of(0))
+    state = learner.end_task(state, jax.random.key(9), view_of(0))
     for i in range(40, 140):
       batch = batch_at(i, labels=(2, 3))._replace(
         task=jnp.ones(SIZE, jnp.int32), seen=jnp.ones(CLASSES, bool)

@@ -11,7 +11,6 @@ from ebmjax.methods._gradient import all_energies
 from ebmjax.testing.keys import reuses_key
 from ebmjax.testing.methods import CHECKS, SGD, check_spec, make_problem, train
 from ebmjax.testing.tasks import CLASSES, SIZE, batch_at
-from ebmjax.types import Learner
 from tests.trials import make, trial_of
 
 # What depends on the method alone: tried on its first network, for these take longest.
@@ -50,12 +49,6 @@ def test_spec(method):
   spec = METHODS[method]
   check_spec(spec)
   assert set(spec.exempt) <= set(CHECKS)
-
-
-def test_a_learner_of_four_functions_hears_of_boundaries():
-  """`consolidates` is for those that have nothing to do there."""
-  learner = make(("ewc", "sbc"))
-  assert Learner(*learner[:4]).consolidates
 
 
 def test_a_method_can_be_made_without_a_configuration():

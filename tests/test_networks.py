@@ -12,16 +12,16 @@ from flax import linen as nn
 from ebmjax import losses, networks
 from ebmjax.networks import mlp
 from ebmjax.networks.gates import (
-  NORMALISATIONS,
   gated_relu,
   gated_relu_readout,
   normalise,
 )
-from ebmjax.networks.mlp import ClassifierMLP, EnergyMLP
+from ebmjax.networks.mlp import EBM, ClassifierMLP, EnergyMLP
 from ebmjax.types import num_params
 from tests.golden import GOLDEN, assert_gradients, golden_tensors
 from tests.programs import spec_of
 
+GATES = EBM.keys["gate"].choices
 MLPS = ["mlp_boundary_aware", "mlp_boundary_free"]
 
 
@@ -75,7 +75,7 @@ def test_energies_loss_and_gradients_are_the_released_code_s(name):
 
 
 @pytest.mark.parametrize("skip", [True, False])
-@pytest.mark.parametrize("gate", NORMALISATIONS)
+@pytest.mark.parametrize("gate", GATES)
 @pytest.mark.parametrize("layers", [1, 2])
 def test_shared_labels_equal_labels_per_row(gate, skip, layers):
   module = EnergyMLP(7, 5, 4, gated_layers=layers, gate=gate, skip=skip)
@@ -94,7 +94,7 @@ def test_normalisations_are_over_the_features_of_each_label():
   unit = table / np.sqrt((table**2).sum(axis=1, keepdims=True))
   share = np.exp(table) / np.exp(table).sum(axis=1, keepdims=True)
   expected = {"none": table, "l2": unit, "l2_scaled": 8 * unit, "softmax": 8 * share}
-  assert set(expected) == set(NORMALISATIONS)
+  assert set(expected) == set(GATES)
   for kind, gate in expected.items():
     np.testing.assert_allclose(normalise(jnp.asarray(table), kind), gate, rtol=1e-5)
 

@@ -9,7 +9,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from ebmjax import losses, networks
-from ebmjax.networks.cifar10 import POSITIONS, ClassifierConv, EnergyConv
+from ebmjax.networks.cifar10 import EBM_CONV4, ClassifierConv, EnergyConv
 from ebmjax.networks.conv import COMPILER_OPTIONS, conv2d, max_pool
 from ebmjax.types import num_params
 from tests.golden import GOLDEN, assert_gradients, golden_tensors
@@ -67,7 +67,7 @@ def test_end_softmax_is_the_released_code_s(form):
     assert_gradients(from_params(gradients), entry["grads"])
 
 
-@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("position", EBM_CONV4.keys["position"].choices)
 def test_shared_labels_equal_labels_per_row(position):
   module = EnergyConv(3, position=position)
   x = jax.random.normal(jax.random.key(0), (2, 32, 32, 3))

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from ml_collections import ConfigDict
 
 from ebmjax import networks
 from ebmjax.config import loading
@@ -19,8 +18,7 @@ from ebmjax.networks.cifar100 import (
   trunk_file,
   trunk_origin,
 )
-from ebmjax.networks.conv5 import compute_features, frozen_trunk
-from ebmjax.networks.trunked import BACKBONE_MODES
+from ebmjax.networks.conv5 import EBM_CONV5, compute_features, frozen_trunk
 from ebmjax.types import num_params
 from tests.helpers import ROOT
 
@@ -124,8 +122,7 @@ def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
   cached = make(weights, "fixed_statistics")
   x = images()
   # Three images in batches of two: the last batch is not full.
-  config = ConfigDict({"pretrained": str(weights)})
-  trunk_of = frozen_trunk(config, networks.Normalise())
+  trunk_of = frozen_trunk(str(weights), networks.Normalise())
   features = compute_features(trunk_of, np.asarray(x), 2)
   assert features.shape == (3, 1024)
   at_once = compute_features(trunk_of, np.asarray(x))
@@ -142,7 +139,7 @@ def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
   np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("mode", BACKBONE_MODES)
+@pytest.mark.parametrize("mode", EBM_CONV5.keys["backbone_mode"].choices)
 def test_what_training_moves(weights, mode):
   """Gradients reach the trunk only when fine-tuned; statistics move in two modes."""
   network = make(weights, mode)

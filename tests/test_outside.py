@@ -115,7 +115,7 @@ def undocumented(problem: Any, *, strength: float = 1.0) -> Any:
   [
     ({"make": drifting}, r"the state after a step: \.own\[0\] is float32\[\]"),
     ({"make": undocumented}, "the key strength has no help"),
-    ({"boundaries": False}, "consolidates=True, and its spec boundaries=False"),
+    ({"boundaries": False}, "consolidates=True, but its spec boundaries=False"),
     ({"small": {"budget": 3}}, "small sets budget, which is not a key"),
     ({"exempt": {"unknown": "because"}}, "exempt names"),
   ],

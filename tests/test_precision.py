@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from jax import lax
 
+from ebmjax.config.groups import keys_of
 from ebmjax.runtime import scan
-from ebmjax.runtime.precision import PRECISIONS, in_bfloat16, with_precision
+from ebmjax.runtime.precision import in_bfloat16, with_precision
 from ebmjax.runtime.trainer import Trainer, make_run_spec
 from ebmjax.types import Learner
 from tests.states import made, small
@@ -43,7 +44,7 @@ def test_products_are_those_of_rounded_numbers():
   assert gradient.dtype == jnp.float32
 
 
-@pytest.mark.parametrize("name", PRECISIONS)
+@pytest.mark.parametrize("name", keys_of({})["runner.precision"].choices)
 def test_a_program_for_a_gpu_states_its_precision(name: str, monkeypatch):
   monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
 
@@ -72,3 +73,27 @@ def test_a_step_in_bfloat16_keeps_single_precision_weights():
     assert all(leaf.dtype != jnp.bfloat16 for leaf in jax.tree.leaves(trainer.states))
   np.testing.assert_allclose(losses["auto"], losses["bfloat16"], rtol=0.02)
   assert (losses["auto"] != losses["bfloat16"]).any()
+
+
+@pytest.mark.parametrize("variants", ["icarl,sbc", "slda", "ncm"])
+def test_a_prepared_state_answers_as_the_state_itself_in_bfloat16(variants: str):
+  config, images = small(f"configs/splitmnist.py:{variants}"), made("mnist")
+  config.runner.precision = "bfloat16"
+  spec = make_run_spec(config, images, "map")
+  learner, trainer = spec.learner, Trainer(spec)
+  trainer.train(next(scan.chunks(spec.stream, 0, 4, 4)))
+  trainer.consolidate(0)
+  state = jax.tree.map(lambda leaf: leaf[0], trainer.states)
+  x = jnp.asarray(spec.test_images.x[:8])
+  found = jax.jit(learner.energies)(jax.jit(learner.ready)(state), x)
+  np.testing.assert_allclose(found, jax.jit(learner.energies)(state, x), rtol=1e-6)
+
+
+def test_the_precision_leaves_the_first_state_alone():
+  config, images = small("configs/splitmnist.py:patches_sqda"), made("mnist")
+  states = []
+  for name in ("auto", "bfloat16"):
+    config.runner.precision = name
+    states.append(Trainer(make_run_spec(config, images, "map")).states)
+  for one, other in zip(*map(jax.tree.leaves, states), strict=True):
+    np.testing.assert_array_equal(one, other)

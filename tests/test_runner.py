@@ -10,7 +10,9 @@ import pytest
 from ebmjax import metrics, streams
 from ebmjax.config import default, with_settings
 from ebmjax.runtime import evaluation, scan
+from ebmjax.runtime.trainer import make_run_spec
 from ebmjax.types import Learner
+from tests.states import made, small
 
 TRAIN_Y = np.tile(np.arange(10), 20)
 TEST_Y = np.tile(np.arange(10), 3)
@@ -211,6 +213,15 @@ def test_evaluation_counts_what_a_table_says():
   np.testing.assert_array_equal(found.confusion[0], confusion)
   np.testing.assert_allclose(found.energies[0, 0], np.arange(10) / 9, rtol=1e-6)
   np.testing.assert_allclose(found.energies[0, 6], 0)
+
+
+@pytest.mark.parametrize(("variant", "kept"), [("sbc", True), ("slda", False)])
+def test_states_that_need_no_preparation_are_evaluated_in_place(variant, kept):
+  """Not from a copy, which would take as much memory as all states."""
+  spec = make_run_spec(small(f"configs/splitmnist.py:{variant}"), made("mnist"), "map")
+  states = scan.make_init(spec.learner)(spec.tables.key)
+  ready = evaluation.make_prepare(spec.learner)(states)
+  assert (ready is states) is kept
 
 
 def test_unseen_classes_are_ranked_behind_those_seen():

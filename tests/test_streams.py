@@ -8,6 +8,7 @@ import pytest
 from ebmjax import streams
 from ebmjax.config import default, with_settings
 from ebmjax.errors import ConfigError
+from ebmjax.streams.schedules import task_weights
 
 TRAIN_Y = np.repeat(np.arange(10), [60, 70, 64, 66, 61, 59, 62, 68, 63, 65])
 TEST_Y = np.tile(np.arange(10), 8)
@@ -131,7 +132,7 @@ def test_streams_without_boundaries_are_equally_long_in_any_order_of_classes():
 
 
 def test_boundary_free_breakpoints():
-  weights = streams.task_weights(4350, 5)
+  weights = task_weights(4350, 5)
   alone = [np.flatnonzero(weights[:, k] == 1) for k in range(5)]
   assert (alone[0][0], alone[0][-1]) == (0, 652)  # fades from 652, where it is still 1
   assert (alone[1][0], alone[1][-1]) == (1087, 1522)
@@ -142,7 +143,7 @@ def test_boundary_free_breakpoints():
 
 @pytest.mark.parametrize(("steps", "tasks"), [(4350, 5), (46800, 10), (19500, 5)])
 def test_boundary_free_weights_are_shares_of_at_most_two_tasks(steps, tasks):
-  weights = streams.task_weights(steps, tasks)
+  weights = task_weights(steps, tasks)
   np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
   assert (weights > 0).sum(axis=1).max() == 2
   np.testing.assert_allclose(weights.sum(axis=0), steps / tasks, atol=0.51)
@@ -152,7 +153,7 @@ def test_boundary_free_stream_follows_the_weights():
   stream = build(setting="boundary_free", epochs_per_task=60)
   steps = 60 * 5 * (120 // 32)  # the smallest task, digits 4 and 5, has 120 images
   assert stream.rows.shape == (steps, 32)
-  weights = streams.task_weights(steps, 5)
+  weights = task_weights(steps, 5)
   shares = np.stack([(stream.tasks == k).mean(axis=1) for k in range(5)], axis=1)
   # Half a batch of mass moves at each nominal boundary.
   boundary = steps // 5

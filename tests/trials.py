@@ -4,7 +4,6 @@ from typing import Any
 
 from ebmjax import methods
 from ebmjax.testing.methods import ADAM, Trial, make_learner, make_trial
-from ebmjax.types import Learner
 
 # Of the methods that have these keys.
 _SIZES: dict[str, Any] = {
@@ -24,6 +23,6 @@ def trial_of(case: tuple[str, ...], **settings: Any) -> Trial:
   return make_trial(spec, *case[1:], **sizes | settings)
 
 
-def make(case: tuple[str, ...], tx: Any = ADAM, **settings: Any) -> Learner:
+def make(case: tuple[str, ...], tx: Any = ADAM, **settings: Any) -> Any:
   """Returns the learner of (method, network[, objective, negatives])."""
   return make_learner(trial_of(case, **settings), tx)

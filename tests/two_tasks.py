@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ebmjax.types import Batch, Learner, TaskView
+from ebmjax.types import Batch, TaskView
 
 PIXELS, CLASSES, SIZE = 6, 4, 8
 
@@ -32,14 +32,14 @@ def end_of(task: int) -> TaskView:
   )
 
 
-def after_first_task(learner: Learner) -> Any:
+def after_first_task(learner: Any) -> Any:
   """Returns the learner's state when it has seen one batch and the task has ended."""
   state = jax.jit(learner.init)(jax.random.key(0))
   state, _ = jax.jit(learner.step)(state, jax.random.key(1), batch_of(0))
   return learner.consolidate(state, jax.random.key(2), end_of(0))
 
 
-def in_third_task(learner: Learner) -> tuple[Any, Batch]:
+def in_third_task(learner: Any) -> tuple[Any, Batch]:
   """Returns a state that has moved on since the boundary, and a third task's batch.
 
   What is copied at a boundary then differs from what is trained, and 1/t from 1 - 1/t.

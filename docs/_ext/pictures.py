@@ -9,6 +9,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 from ebmjax import negatives, streams
 from ebmjax.config import default, with_settings
 from ebmjax.report import plotting
+from ebmjax.streams.schedules import task_weights
 from ebmjax.types import make_batch
 
 BLUE, ORANGE = plotting.PALETTE[:2]
@@ -82,7 +83,7 @@ def settings(tasks: int = 4, steps: int = 400) -> Picture:
   aware = np.stack([(at * tasks // steps == task) for task in range(tasks)], 1)
   shares = {
     "boundary_aware": aware.astype(float),
-    "boundary_free": streams.task_weights(steps, tasks),
+    "boundary_free": task_weights(steps, tasks),
     "joint": np.full((steps, tasks), 1 / tasks),
   }
   with plotting.style():

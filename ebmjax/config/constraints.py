@@ -10,8 +10,8 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from ebmjax import data, methods, networks
+from ebmjax.config.schema import Rule
 from ebmjax.errors import ConfigError
-from ebmjax.methods.spec import Rule
 from ebmjax.streams.spec import hides_tasks
 
 # Objectives with negatives of their own, which no other objective takes.

@@ -16,6 +16,7 @@ down twice:
 """
 
 import difflib
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterable
@@ -40,6 +41,16 @@ class Traced(NamedTuple):
 
   A component may do arithmetic with such a parameter, but not compare it.
   """
+
+
+# Whether a configuration breaks a rule, and what is then said.
+Rule = tuple[bool, str]
+
+
+def no_rules(config: Any) -> list[Rule]:
+  """Returns the rules of a component that any configuration may use."""
+  del config
+  return []
 
 
 class Key(NamedTuple):
@@ -89,6 +100,7 @@ Share = Annotated[float, Range(least=0.0, below=1.0)]  # of something that must 
 Rate = Annotated[float, Range(above=0.0, below=10.0)]
 
 
+@functools.cache
 def keys_of(make: Callable[..., Any]) -> dict[str, Key]:
   """Returns the keys of a component: the keyword-only parameters of its factory."""
   hints = typing.get_type_hints(make, include_extras=True)

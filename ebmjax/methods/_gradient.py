@@ -5,6 +5,7 @@ loss, what it records of every step, and what it does when a task ends.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -125,16 +126,21 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
       own = added.track(own, record)
     return GradientState(params, model_state, opt_state, own), {"loss": value}
 
-  def consolidate(state: GradientState, key: Array, view: TaskView) -> GradientState:
-    if added.consolidate is None:
-      return state
-    boundary = Boundary(state.params, state.model_state, key, view)
-    return state._replace(own=added.consolidate(state.own, boundary))
-
   def energies(state: GradientState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)
 
-  return Learner(init, step, consolidate, energies, added.consolidate is not None)
+  consolidate = added.consolidate and partial(_consolidate, added.consolidate)
+  return Learner(init, step, consolidate, energies)
+
+
+def _consolidate(
+  change: Callable[[PyTree, Boundary], PyTree],
+  state: GradientState,
+  key: Array,
+  view: TaskView,
+) -> GradientState:
+  boundary = Boundary(state.params, state.model_state, key, view)
+  return state._replace(own=change(state.own, boundary))
 
 
 def descend(

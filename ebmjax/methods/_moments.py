@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ebmjax.methods._factors import add_to_factors
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.types import Batch, Learner, Problem, PyTree
 
 
 class Moments(NamedTuple):
@@ -155,10 +155,6 @@ def closed_form_learner(
     apart = jnp.sum(jnp.square(phi - moments.means[batch.y]), axis=1)
     return state._replace(params=moments), {"loss": jnp.mean(apart)}
 
-  def consolidate(state: _State, key: Array, view: TaskView) -> _State:
-    del key, view
-    return state
-
   def prepare(state: _State) -> _Ready:
     moments = state.params
     rule = _in_float64(solve, moments) if scatter else solve(moments)
@@ -169,7 +165,7 @@ def closed_form_learner(
     phi = network.features(*ready.frozen, x)
     return with_unknown(score(ready.rule, phi), ready.known)
 
-  return Learner(init, step, consolidate, energies, consolidates=False, prepare=prepare)
+  return Learner(init, step, None, energies, prepare)
 
 
 def with_unknown(energies: Array, known: Array) -> Array:

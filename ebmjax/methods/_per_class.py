@@ -18,7 +18,7 @@ from jax import Array, lax
 from ebmjax.config.schema import Number, Rate
 from ebmjax.methods._gradient import descend
 from ebmjax.methods._moments import frozen_features, with_unknown
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.types import Batch, Learner, Problem, PyTree
 
 LearningRate = Annotated[Rate, "Adam's learning rate at the start of a class"]
 DecaySteps = Annotated[
@@ -102,10 +102,6 @@ def per_class_learner(
     state = ClassState(params, statistics, moments, counts, state.shared, state.frozen)
     return state, {"loss": total / batch.y.shape[0]}
 
-  def consolidate(state: ClassState, key: Array, view: TaskView) -> ClassState:
-    del key, view
-    return state
-
   def energies(state: ClassState, x: Array) -> Array:
     phi = network.features(*state.frozen, x)
     trained = state.params, state.statistics
@@ -113,7 +109,7 @@ def per_class_learner(
     return with_unknown(found, state.counts > 0)
 
   init = partial(_init, problem, models, tx)
-  return Learner(init, step, consolidate, energies, consolidates=False)
+  return Learner(init, step, None, energies)
 
 
 def _init(

@@ -1,6 +1,6 @@
 """What the methods that train on old rows beside the new ones share."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,7 +10,6 @@ from ebmjax.methods.buffers import Drawn
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
 ReplayWeights = Literal["by_task", "mean", "sum"]
-REPLAY_WEIGHTS = get_args(ReplayWeights)
 
 
 def weighted_learner(problem: Problem) -> Learner:

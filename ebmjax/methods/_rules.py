@@ -3,7 +3,7 @@
 from typing import Any
 
 from ebmjax import data, networks
-from ebmjax.methods.spec import Rule
+from ebmjax.config.schema import Rule
 
 
 def classifier_rules(config: Any) -> list[Rule]:
@@ -45,7 +45,7 @@ EACH_CLASS_ALONE: dict[str, Any] = {
 
 def image_rules(config: Any) -> list[Rule]:
   """Returns the rule of methods that generate images."""
-  cached = networks.find(config.network.name).caches_features(config.network)
+  cached = networks.find(config.network.name).cached_trunk(config.network) is not None
   return [
     (
       cached or data.find(config.data.name).generated,

@@ -27,8 +27,8 @@ from jax import Array, lax
 from ebmjax.config.schema import Count, Positive, Rate, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import all_energies, row_losses
-from ebmjax.methods.spec import MethodSpec, setting
-from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
+from ebmjax.methods.spec import MethodSpec
+from ebmjax.types import Batch, Learner, Problem, PyTree
 
 
 class BayesianState(NamedTuple):
@@ -77,14 +77,10 @@ def bgd(
     loss = sums.loss / (mc_samples * batch.y.shape[0])
     return BayesianState(params, std, model_state), {"loss": loss}
 
-  def consolidate(state: BayesianState, key: Array, view: TaskView) -> BayesianState:
-    del key, view
-    return state
-
   def energies(state: BayesianState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)
 
-  return Learner(init, step, consolidate, energies, consolidates=False)
+  return Learner(init, step, None, energies)
 
 
 def shrink(std: Array, curvature: Array) -> Array:
@@ -162,12 +158,10 @@ BGD = MethodSpec(
   all_outputs=True,
   uses_optimiser=False,
   published={
-    "splitmnist": setting(
-      studies.ZENO_2018, studies.ZENO["splitmnist"], std_init=0.017
-    ),
-    "permmnist": setting(studies.ZENO_2018, studies.ZENO["permmnist"], std_init=0.02),
-    "cifar10": setting(studies.ZENO_2018, std_init=0.015, step_size=10.0),
-    "cifar100": setting(studies.ZENO_2018, std_init=0.015, step_size=10.0),
+    "splitmnist": studies.ZENO_2018.setting("splitmnist", std_init=0.017),
+    "permmnist": studies.ZENO_2018.setting("permmnist", std_init=0.02),
+    "cifar10": studies.ZENO_2018.setting(std_init=0.015, step_size=10.0),
+    "cifar100": studies.ZENO_2018.setting(std_init=0.015, step_size=10.0),
   },
   cost=16.3,
 )

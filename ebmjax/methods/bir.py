@@ -36,7 +36,7 @@ import optax
 from jax import Array
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, Positive, Share, Traced
+from ebmjax.config.schema import Count, Positive, Rule, Share, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   Boundary,
@@ -48,7 +48,7 @@ from ebmjax.methods._gradient import (
 from ebmjax.methods._replay import row_weights
 from ebmjax.methods._rules import plain_feature_rules
 from ebmjax.methods.lwf import Teacher, distil
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.networks.feedback import Feedback, divergences
 from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree
@@ -218,7 +218,7 @@ def _variables(params: PyTree, model_state: PyTree) -> dict[str, PyTree]:
 
 def _constraints(config: Any) -> list[Rule]:
   network = networks.find(config.network.name)
-  rows = network.takes_rows or network.caches_features(config.network)
+  rows = network.takes_rows or network.cached_trunk(config.network) is not None
   return [
     (
       not rows,
@@ -237,19 +237,13 @@ BIR = MethodSpec(
   mixes_tasks=True,
   constraints=_constraints,
   published={
-    "splitmnist": setting(
-      studies.TYPES_2022,
-      studies.SCENARIOS["splitmnist"],
-      generator_hidden=400,
-      gate_off=0.1,
+    "splitmnist": studies.TYPES_2022.setting(
+      "splitmnist", generator_hidden=400, gate_off=0.1
     ),
     # For a hundred permutations.
-    "permmnist": setting(studies.REPLAY_2020, generator_hidden=1000, gate_off=0.8),
-    "cifar100": setting(
-      studies.REPLAY_2020,
-      studies.SCENARIOS["cifar100"],
-      generator_hidden=2000,
-      gate_off=0.7,
+    "permmnist": studies.REPLAY_2020.setting(generator_hidden=1000, gate_off=0.8),
+    "cifar100": studies.REPLAY_2020.setting(
+      "cifar100", generator_hidden=2000, gate_off=0.7
     ),
   },
   small={"generator_hidden": 32},

@@ -20,7 +20,7 @@ Shape letters: K slots, N rows; the rest as in `types`.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,6 @@ from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import PyTree, TaskView
 
 Quota = Literal["task", "class"]
-QUOTAS = get_args(Quota)
 _CHANGE = 1  # another use of a boundary's key than the choice of rows
 
 

@@ -36,7 +36,7 @@ import optax
 from jax import Array, lax
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, NonNegative, Positive, Rate, Traced
+from ebmjax.config.schema import Count, NonNegative, Positive, Rate, Rule, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import GradientState, all_energies, descend
 from ebmjax.methods._memories import (
@@ -47,7 +47,7 @@ from ebmjax.methods._memories import (
   semantic_rows,
   store,
 )
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 Trained = tuple[PyTree, PyTree, optax.OptState]  # base, context, state of the base's
@@ -212,10 +212,8 @@ CTN = MethodSpec(
   network="context_mlp",
   constraints=_constraints,
   published={
-    "splitmnist": setting(studies.PHAM_2021, budget=250, **_PUBLISHED),
-    "permmnist": setting(
-      studies.PHAM_2021, studies.PHAM["permmnist"], budget=500, **_PUBLISHED
-    ),
+    "splitmnist": studies.PHAM_2021.setting(budget=250, **_PUBLISHED),
+    "permmnist": studies.PHAM_2021.setting("permmnist", budget=500, **_PUBLISHED),
   },
   exempt=dict.fromkeys(
     ("one_class_keeps_energies", "one_class_keeps_state"),

@@ -60,11 +60,6 @@ class GenerativeState(NamedTuple):
   generator_opt_state: optax.OptState
   teacher: GenerativeTeacher
 
-  @property
-  def params(self) -> PyTree:
-    """Returns all that is trained."""
-    return {"network": self.solver.params, "generator": self.generator["params"]}
-
 
 def dgr(
   problem: Problem,
@@ -158,7 +153,14 @@ def generate_replay(
   return Drawn(x, y.astype(batch.y.dtype), valid)
 
 
-_STUDY = f"{studies.SCENARIOS_2019} and later studies"
+_STUDY = studies.SCENARIOS_2019._replace(
+  source=f"{studies.SCENARIOS_2019.source} and later studies"
+)
+# The generator makes images, so the trunk that sees them is trained.
+_TRAINED_TRUNK = {
+  **studies.REPLAY_2020.protocols["cifar100"],
+  "network.backbone_mode": "finetune",
+}
 
 DGR = MethodSpec(
   dgr,
@@ -168,16 +170,11 @@ DGR = MethodSpec(
   joins_batch=True,
   constraints=image_rules,
   published={
-    "splitmnist": setting(
-      _STUDY, studies.SCENARIOS["splitmnist"], generator_hidden=400
-    ),
-    "permmnist": setting(_STUDY, studies.SCENARIOS["permmnist"], generator_hidden=1000),
-    "cifar10": setting(studies.NOT_PUBLISHED, generator_hidden=2000),
-    # Its generator makes images, so the trunk that sees them is trained.
+    "splitmnist": _STUDY.setting("splitmnist", generator_hidden=400),
+    "permmnist": _STUDY.setting("permmnist", generator_hidden=1000),
+    "cifar10": studies.NOT_PUBLISHED.setting(generator_hidden=2000),
     "cifar100": setting(
-      studies.REPLAY_2020,
-      {**studies.SCENARIOS["cifar100"], "network.backbone_mode": "finetune"},
-      generator_hidden=2000,
+      studies.REPLAY_2020.source, _TRAINED_TRUNK, generator_hidden=2000
     ),
   },
   small={"generator_hidden": 32},

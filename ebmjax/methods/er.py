@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.config.schema import Count, Number
+from ebmjax.config.schema import Count, Number, Rule
 from ebmjax.methods import buffers, studies
 from ebmjax.methods._gradient import (
   Boundary,
@@ -45,7 +45,7 @@ from ebmjax.methods._gradient import (
 from ebmjax.methods._replay import ReplayWeights, joint, row_weights
 from ebmjax.methods._rules import budget_rules
 from ebmjax.methods.buffers import Buffer, Quota, Reservoir
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Learner, Problem, PyTree
 
 _DRAW = 2  # another use of a step's key than the loss's and the tracking's
@@ -132,10 +132,10 @@ ER = MethodSpec(
   constraints=_constraints,
   published={
     "boundary_free": setting(_RELEASED, consolidate_every=1),
-    "splitmnist": setting(studies.PAPER, budget=1000),
-    "permmnist": setting(studies.PAPER, budget=1000),
-    "cifar10": setting(studies.PAPER, budget=1000),
-    "cifar100": setting(studies.PAPER, budget=2000),
+    "splitmnist": studies.PAPER.setting(budget=1000),
+    "permmnist": studies.PAPER.setting(budget=1000),
+    "cifar10": studies.PAPER.setting(budget=1000),
+    "cifar100": studies.PAPER.setting(budget=2000),
     "splitmnist/energy": setting(_RELEASED, replay_weights="mean"),
     "permmnist/energy": setting(_RELEASED, replay_weights="mean"),
     "cifar10/energy": setting(_RELEASED, replay_weights="mean"),

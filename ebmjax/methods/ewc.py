@@ -107,10 +107,8 @@ _PAPER_FISHER = "the released code's Fisher information; strength from held-out 
 _UNSEARCHED = "the released code's Fisher information; split MNIST's strength"
 _EXPECTED: dict[str, Any] = {"fisher": "expected", "fisher_samples": 1000}
 _CIFAR = {
-  "cifar10": setting(studies.TYPES_2022, strength=10.0, **_EXPECTED),
-  "cifar100": setting(
-    studies.REPLAY_2020, studies.SCENARIOS["cifar100"], strength=1.0, **_EXPECTED
-  ),
+  "cifar10": studies.TYPES_2022.setting(strength=10.0, **_EXPECTED),
+  "cifar100": studies.REPLAY_2020.setting("cifar100", strength=1.0, **_EXPECTED),
 }
 
 EWC = MethodSpec(
@@ -118,19 +116,15 @@ EWC = MethodSpec(
   title="EWC",
   boundaries=True,
   published={
-    "splitmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"], strength=1e8
-    ),
-    "permmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], strength=1.0
-    ),
+    "splitmnist": studies.SCENARIOS_2019.setting("splitmnist", strength=1e8),
+    "permmnist": studies.SCENARIOS_2019.setting("permmnist", strength=1.0),
     **_CIFAR,
     "splitmnist/contrastive": setting(_PAPER_FISHER, strength=1e4, fisher="batch"),
     "cifar10/contrastive": setting(
       _UNSEARCHED, strength=1e4, fisher="batch", fisher_samples=0
     ),
     # Twice theirs, which lack the half.
-    "hsu": setting(studies.HSU_2018, strength=200.0),
+    "hsu": studies.HSU_2018.setting(strength=200.0),
   },
   cost=1.31,
 )
@@ -140,31 +134,27 @@ ONLINE_EWC = MethodSpec(
   title="Online EWC",
   boundaries=True,
   published={
-    "boundary_free": setting(studies.TYPES_2022, consolidate_every=100),
-    "splitmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"], strength=1e9, decay=0.8
-    ),
-    "permmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], strength=5.0
-    ),
+    "boundary_free": studies.TYPES_2022.setting(consolidate_every=100),
+    "splitmnist": studies.SCENARIOS_2019.setting("splitmnist", strength=1e9, decay=0.8),
+    "permmnist": studies.SCENARIOS_2019.setting("permmnist", strength=5.0),
     **_CIFAR,
     # The paper does not say its own: the best of three on one seed, by test accuracy.
-    "splitmnist/boundary_free": setting(studies.NOT_PUBLISHED, strength=1e5, decay=1.0),
+    "splitmnist/boundary_free": studies.NOT_PUBLISHED.setting(strength=1e5, decay=1.0),
     # The expectation over labels costs ten gradients a row: too dear at every step. The
     # square of the mean gradient of 128 images is about 128 times smaller than the mean
     # of their squares, so its strength is as much larger.
-    "cifar10/boundary_free": setting(
-      studies.NOT_PUBLISHED, fisher="batch", strength=1280.0
+    "cifar10/boundary_free": studies.NOT_PUBLISHED.setting(
+      fisher="batch", strength=1280.0
     ),
     # There it costs a hundred.
-    "cifar100/boundary_free": setting(studies.NOT_PUBLISHED, fisher="argmax"),
+    "cifar100/boundary_free": studies.NOT_PUBLISHED.setting(fisher="argmax"),
     "splitmnist/contrastive": setting(
       _PAPER_FISHER, strength=3e4, decay=0.8, fisher="batch"
     ),
     "cifar10/contrastive": setting(
       _UNSEARCHED, strength=3e4, decay=0.8, fisher="batch", fisher_samples=0
     ),
-    "hsu": setting(studies.HSU_2018, strength=1400.0, decay=1.0),
+    "hsu": studies.HSU_2018.setting(strength=1400.0, decay=1.0),
   },
   cost=1.33,
 )

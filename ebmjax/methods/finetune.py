@@ -11,7 +11,7 @@ State: params, the network's other variables, Adam's two moments (each as params
 
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import gradient_learner
-from ebmjax.methods.spec import MethodSpec, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.types import Learner, Problem
 
 
@@ -24,8 +24,8 @@ FINETUNE = MethodSpec(
   finetune,
   title="fine-tuning",
   published={
-    "splitmnist": setting(studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"]),
-    "permmnist": setting(studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"]),
-    "cifar100": setting(studies.REPLAY_2020, studies.SCENARIOS["cifar100"]),
+    "splitmnist": studies.SCENARIOS_2019.setting("splitmnist"),
+    "permmnist": studies.SCENARIOS_2019.setting("permmnist"),
+    "cifar100": studies.REPLAY_2020.setting("cifar100"),
   },
 )

@@ -27,7 +27,7 @@ import optax
 from jax import Array, lax
 
 from ebmjax import data
-from ebmjax.config.schema import Count
+from ebmjax.config.schema import Count, Rule
 from ebmjax.errors import ConfigError
 from ebmjax.methods import studies
 from ebmjax.methods._per_class import (
@@ -37,7 +37,7 @@ from ebmjax.methods._per_class import (
   per_class_learner,
 )
 from ebmjax.methods._rules import EACH_CLASS_ALONE, plain_feature_rules
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.networks.strided_vae import StridedVariationalAutoencoder
 from ebmjax.networks.vae import VariationalAutoencoder
 from ebmjax.types import Learner, Problem, PyTree
@@ -205,14 +205,14 @@ def _alone(iterations: int, batch_size: int, classes: int) -> dict[str, Any]:
 _MNIST: dict[str, Any] = {"layers": 2, "latent": 5, "scoring": "gaussian"}
 _CIFAR: dict[str, Any] = {"likelihood": "gaussian"}
 _PLAIN = {"data.augment": "none"}
-_setting = partial(setting, studies.GENERATIVE_2021, prior=False)
+_setting = partial(setting, studies.GENERATIVE_2021.source, prior=False)
 
 GENERATIVE = MethodSpec(
   generative,
   title="generative classifier",
   published={
     "splitmnist": _setting(_alone(1000, 128, classes=10), hidden=85, **_MNIST),
-    "permmnist": setting(studies.NOT_PUBLISHED, hidden=85, prior=False, **_MNIST),
+    "permmnist": studies.NOT_PUBLISHED.setting(hidden=85, prior=False, **_MNIST),
     "cifar10": _setting(
       _PLAIN | _alone(2500, 256, classes=10),
       autoencoder="conv",
@@ -226,7 +226,7 @@ GENERATIVE = MethodSpec(
     ),
     # Numbers of any range.
     **dict.fromkeys(
-      ("own", "embeddings"), setting(studies.NOT_PUBLISHED, likelihood="gaussian")
+      ("own", "embeddings"), studies.NOT_PUBLISHED.setting(likelihood="gaussian")
     ),
   },
   small={"hidden": 8, "layers": 2, "latent": 2, "samples": 3},

@@ -36,7 +36,7 @@ from ebmjax.methods import buffers, studies
 from ebmjax.methods._gradient import GradientState, row_losses
 from ebmjax.methods._replay import replayed, shares, weighted_learner
 from ebmjax.methods.buffers import Drawn
-from ebmjax.methods.spec import MethodSpec, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
 FIRST_SCORE = 0.1  # of rows that there was nothing to compare with
@@ -96,7 +96,7 @@ def gss_greedy(
     store = offer(store, replace_key, batch, *found)
     return state._replace(own=store), {"loss": losses[0]}
 
-  return Learner(init, step, plain.consolidate, plain.energies, consolidates=False)
+  return Learner(init, step, None, plain.energies)
 
 
 def empty_store(row: jax.ShapeDtypeStruct, budget: int) -> ScoredStore:
@@ -213,15 +213,9 @@ GSS_GREEDY = MethodSpec(
   single_rows=True,
   all_outputs=True,
   published={
-    "splitmnist": setting(
-      studies.ALJUNDI_2019, studies.ALJUNDI["splitmnist"], budget=300, repeats=3
-    ),
-    "permmnist": setting(
-      studies.ALJUNDI_2019, studies.ALJUNDI["permmnist"], budget=300, repeats=3
-    ),
-    "cifar10": setting(
-      studies.ALJUNDI_2019, studies.ALJUNDI["cifar10"], budget=1000, repeats=10
-    ),
+    "splitmnist": studies.ALJUNDI_2019.setting("splitmnist", budget=300, repeats=3),
+    "permmnist": studies.ALJUNDI_2019.setting("permmnist", budget=300, repeats=3),
+    "cifar10": studies.ALJUNDI_2019.setting("cifar10", budget=1000, repeats=10),
   },
   exempt={"one_class_keeps_state": "its rows may be stored"},
   cost=3.0,

@@ -41,7 +41,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from ebmjax.config.schema import Count, Positive, Traced
+from ebmjax.config.schema import Count, Positive, Rule, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   Boundary,
@@ -54,7 +54,7 @@ from ebmjax.methods._gradient import (
 from ebmjax.methods._herding import herd, unit
 from ebmjax.methods._rules import budget_rules, classifier_rules, plain_feature_rules
 from ebmjax.methods.importance import task_images
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _BLOCK = 128  # images at a time
@@ -263,14 +263,10 @@ ICARL = MethodSpec(
   even_tasks=True,
   constraints=_constraints,
   published={
-    "splitmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"], budget=2000
-    ),
-    "permmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], budget=2000
-    ),
-    "cifar10": setting(studies.SCENARIOS_2019, budget=2000),
-    "cifar100": setting(studies.SCENARIOS_2019, budget=2000),
+    "splitmnist": studies.SCENARIOS_2019.setting("splitmnist", budget=2000),
+    "permmnist": studies.SCENARIOS_2019.setting("permmnist", budget=2000),
+    "cifar10": studies.SCENARIOS_2019.setting(budget=2000),
+    "cifar100": studies.SCENARIOS_2019.setting(budget=2000),
   },
   exempt=dict.fromkeys(
     ("one_class_keeps_energies", "one_class_keeps_state"),

@@ -9,7 +9,7 @@ network has other parameters, gradients are taken row by row.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,6 @@ from ebmjax.prediction import among, predict
 from ebmjax.types import Network, PyTree, TaskView
 
 Fisher = Literal["argmax", "expected", "true", "batch"]
-FISHERS = get_args(Fisher)
 _BLOCK = 128  # images at a time
 _FEW = 16  # gradients per row held at a time
 

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from ebmjax.config.schema import Positive, Traced
+from ebmjax.config.schema import Positive, Rule, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   Boundary,
@@ -36,7 +36,7 @@ from ebmjax.methods._gradient import (
   gradient_learner,
   is_due,
 )
-from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, Rule, setting
+from ebmjax.methods.spec import ConsolidateEvery, MethodSpec
 from ebmjax.prediction import among
 from ebmjax.types import Learner, Problem, PyTree
 
@@ -133,15 +133,11 @@ LWF = MethodSpec(
   boundaries=True,
   constraints=_constraints,
   published={
-    "boundary_free": setting(studies.TYPES_2022, consolidate_every=100),
+    "boundary_free": studies.TYPES_2022.setting(consolidate_every=100),
     # The published figures are from before that code summed over classes.
-    "splitmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"], distillation="mean"
-    ),
-    "permmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], distillation="mean"
-    ),
-    "cifar100": setting(studies.REPLAY_2020, studies.SCENARIOS["cifar100"]),
+    "splitmnist": studies.SCENARIOS_2019.setting("splitmnist", distillation="mean"),
+    "permmnist": studies.SCENARIOS_2019.setting("permmnist", distillation="mean"),
+    "cifar100": studies.REPLAY_2020.setting("cifar100"),
   },
   cost=1.34,
 )

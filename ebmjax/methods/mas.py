@@ -36,7 +36,7 @@ from ebmjax.methods import studies
 from ebmjax.methods._gradient import all_energies, gradient_learner
 from ebmjax.methods._quadratic import Penalty, penalty_plugin
 from ebmjax.methods.importance import Block, sum_over_rows
-from ebmjax.methods.spec import ConsolidateEvery, MethodSpec, setting
+from ebmjax.methods.spec import ConsolidateEvery, MethodSpec
 from ebmjax.types import Learner, Network, Problem, PyTree
 
 
@@ -92,12 +92,12 @@ MAS = MethodSpec(
   title="MAS",
   boundaries=True,
   published={
-    "boundary_free": setting(studies.TYPES_2022, consolidate_every=100),
-    "splitmnist": setting(studies.HSU_2018, studies.HSU["splitmnist"], strength=1.0),
-    "permmnist": setting(studies.HSU_2018, studies.HSU["permmnist"], strength=0.003),
-    "cifar10": setting(studies.NOT_PUBLISHED, strength=0.001),
-    "cifar100": setting(studies.NOT_PUBLISHED, strength=0.001),
-    "hsu": setting(studies.HSU_2018, strength=1e4),
+    "boundary_free": studies.TYPES_2022.setting(consolidate_every=100),
+    "splitmnist": studies.HSU_2018.setting("splitmnist", strength=1.0),
+    "permmnist": studies.HSU_2018.setting("permmnist", strength=0.003),
+    "cifar10": studies.NOT_PUBLISHED.setting(strength=0.001),
+    "cifar100": studies.NOT_PUBLISHED.setting(strength=0.001),
+    "hsu": studies.HSU_2018.setting(strength=1e4),
   },
   cost=1.31,
 )

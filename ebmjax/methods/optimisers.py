@@ -1,6 +1,5 @@
 """The optimisers of gradient methods, by name."""
 
-import functools
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
@@ -21,12 +20,7 @@ class OptimiserSpec(NamedTuple):
   @property
   def keys(self) -> dict[str, Key]:
     """Returns the keys of config.optimiser beside `name`."""
-    return _keys(self.make)
-
-
-@functools.cache
-def _keys(make: Callable[..., Any]) -> dict[str, Key]:
-  return keys_of(make)
+    return keys_of(self.make)
 
 
 def adam(

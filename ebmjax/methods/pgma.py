@@ -39,7 +39,7 @@ import optax
 from jax import Array, lax
 
 from ebmjax import networks
-from ebmjax.config.schema import Count, NonNegative
+from ebmjax.config.schema import Count, NonNegative, Rule
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
   GradientState,
@@ -50,7 +50,7 @@ from ebmjax.methods._gradient import (
 )
 from ebmjax.methods._rules import image_rules, plain_feature_rules
 from ebmjax.methods.lwf import Teacher
-from ebmjax.methods.spec import MethodSpec, Rule, setting
+from ebmjax.methods.spec import MethodSpec
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_network, as_rows
 from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
 from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
@@ -257,11 +257,11 @@ PGMA = MethodSpec(
   all_outputs=True,
   constraints=_constraints,
   published={
-    "splitmnist": setting(studies.HU_2019, studies.HU["splitmnist"], **_MNIST),
-    "permmnist": setting(studies.NOT_PUBLISHED, **_MNIST),
+    "splitmnist": studies.HU_2019.setting("splitmnist", **_MNIST),
+    "permmnist": studies.NOT_PUBLISHED.setting(**_MNIST),
     # Its authors published settings for MNIST alone: theirs, with longer codes.
-    "cifar10": setting(
-      studies.NOT_PUBLISHED, **_MNIST | {"generator": "conv", "latent": 64}
+    "cifar10": studies.NOT_PUBLISHED.setting(
+      **_MNIST | {"generator": "conv", "latent": 64}
     ),
   },
   small={

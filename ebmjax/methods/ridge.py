@@ -62,7 +62,7 @@ RIDGE = MethodSpec(
   ridge,
   title="ridge",
   published={
-    benchmark: setting(studies.NOT_PUBLISHED, protocol)
+    benchmark: setting(studies.NOT_PUBLISHED.source, protocol)
     for benchmark, protocol in studies.ONE_PASS.items()
   },
   **EACH_CLASS_ALONE,

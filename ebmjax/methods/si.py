@@ -104,23 +104,17 @@ SI = MethodSpec(
   title="SI",
   boundaries=True,
   published={
-    "boundary_free": setting(studies.TYPES_2022, consolidate_every=100),
-    "splitmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["splitmnist"], strength=0.5
-    ),
-    "permmnist": setting(
-      studies.SCENARIOS_2019, studies.SCENARIOS["permmnist"], strength=0.1
-    ),
-    "cifar10": setting(studies.TYPES_2022, strength=1.0),
-    "cifar100": setting(
-      studies.REPLAY_2020, studies.SCENARIOS["cifar100"], strength=1.0
-    ),
-    "splitmnist/boundary_free": setting(studies.TYPES_2022, strength=10.0),
-    "cifar10/boundary_free": setting(studies.TYPES_2022, strength=10.0),
-    "cifar100/boundary_free": setting(studies.TYPES_2022, strength=10.0),
+    "boundary_free": studies.TYPES_2022.setting(consolidate_every=100),
+    "splitmnist": studies.SCENARIOS_2019.setting("splitmnist", strength=0.5),
+    "permmnist": studies.SCENARIOS_2019.setting("permmnist", strength=0.1),
+    "cifar10": studies.TYPES_2022.setting(strength=1.0),
+    "cifar100": studies.REPLAY_2020.setting("cifar100", strength=1.0),
+    "splitmnist/boundary_free": studies.TYPES_2022.setting(strength=10.0),
+    "cifar10/boundary_free": studies.TYPES_2022.setting(strength=10.0),
+    "cifar100/boundary_free": studies.TYPES_2022.setting(strength=10.0),
     "splitmnist/contrastive": setting("the best on held-out images", strength=100.0),
-    "cifar10/contrastive": setting(studies.NOT_PUBLISHED, strength=100.0),
-    "hsu": setting(studies.HSU_2018, strength=3000.0, path_gradient="task"),
+    "cifar10/contrastive": studies.NOT_PUBLISHED.setting(strength=100.0),
+    "hsu": studies.HSU_2018.setting(strength=3000.0, path_gradient="task"),
   },
   cost=1.42,
 )

@@ -69,7 +69,7 @@ SLDA = MethodSpec(
   slda,
   title="SLDA",
   published={
-    benchmark: setting(studies.GENERATIVE_2021, protocol, shrinkage=1e-4)
+    benchmark: setting(studies.GENERATIVE_2021.source, protocol, shrinkage=1e-4)
     for benchmark, protocol in studies.ONE_PASS.items()
   },
   **EACH_CLASS_ALONE,

@@ -1,13 +1,10 @@
-"""What is known about a method besides its code, in one record."""
+"""The facts about a method besides its code, in one record."""
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
-from ebmjax.config.schema import Key, Number, keys_of
+from ebmjax.config.schema import Key, Number, Rule, keys_of, no_rules
 from ebmjax.types import Learner
-
-Rule = tuple[bool, str]  # whether a configuration breaks it, and the sentence then
 
 ConsolidateEvery = Annotated[
   Number, "steps between consolidations; 0: at task boundaries"
@@ -30,19 +27,13 @@ def setting(
   return Setting(values, source, protocol or {})
 
 
-def no_rules(config: Any) -> list[Rule]:
-  """Returns the constraints of a method that runs with anything."""
-  del config
-  return []
-
-
 class MethodSpec(NamedTuple):
   """A method: its factory, whose keyword-only parameters are its keys, and its facts.
 
   `published` is keyed by benchmark ("splitmnist"), by condition ("boundary_free",
   "contrastive": a classifier on that objective with boundaries, "energy": an energy
-  network, "hsu") or by both ("splitmnist/boundary_free"). What is more special is
-  applied later.
+  network, "hsu") or by both ("splitmnist/boundary_free"). More specific entries take
+  precedence.
   """
 
   make: Callable[..., Learner]  # (problem, *, keys) -> Learner
@@ -51,11 +42,11 @@ class MethodSpec(NamedTuple):
   mixes_tasks: bool = False  # batches of several tasks, with one set of candidates
   joins_batch: bool = False  # old rows stand in the batch, where negatives are sought
   single_rows: bool = False  # takes gradients of single rows: no others to compare with
-  all_outputs: bool = False  # its authors normalise over the classes to come, too
-  positives_alone: bool = False  # a class is learned from its own rows, and no others
+  all_outputs: bool = False  # its authors also normalise over classes to come
+  positives_alone: bool = False  # a class is learned from its own rows alone
   own_objective: bool = False  # trains a classifier by a loss of its own
   uses_optimiser: bool = True
-  even_tasks: bool = False  # needs as many classes in each task
+  even_tasks: bool = False  # needs the same number of classes in each task
   network: str = ""  # the network that its variant chooses; "": the experiment's
   constraints: Callable[[Any], list[Rule]] = no_rules  # (config) -> rules
   published: Mapping[str, Setting] = {}
@@ -67,7 +58,7 @@ class MethodSpec(NamedTuple):
   @property
   def keys(self) -> dict[str, Key]:
     """Returns the keys of config.method beside `name`."""
-    return _keys(self.make)
+    return keys_of(self.make)
 
   @property
   def periodic(self) -> bool:
@@ -86,11 +77,6 @@ class MethodSpec(NamedTuple):
     """Returns the dotted keys of the run that published its figure on a benchmark."""
     found = self.published.get(benchmark)
     return dict(found.protocol) if found else {}
-
-
-@functools.cache
-def _keys(make: Callable[..., Any]) -> dict[str, Key]:
-  return keys_of(make)
 
 
 def _places(benchmark: str, conditions: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ a spec in another package, and `ebmjax.testing.check_network(SPEC)` tests it.
 
 `from_module` takes a Linen module, `from_nnx` one of `flax.nnx`, and `from_functions`
 functions of parameters, as Equinox, Haiku and plain JAX have them. `grow` makes room
-for more classes in a trained network; `ebmjax.EnergyClassifier` does so by itself.
+for more classes in a trained network; `ebmjax.EnergyClassifier` calls it itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,10 +93,10 @@ def make(
   max_labels: int | None = None,
   **settings: Any,
 ) -> Network:
-  """Builds a network by its name or its group of a configuration, with `settings`.
+  """Builds a network from its name or its configuration group, with `settings`.
 
   Given the keys [R] that its `init` will be called with, a masked network computes only
-  the units its masks keep; `max_labels` then bounds the distinct labels of a batch.
+  the units that its masks keep; `max_labels` bounds the distinct labels of a batch.
   """
   given = {"name": network} if isinstance(network, str) else dict(network)
   inputs = Inputs(

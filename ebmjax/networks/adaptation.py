@@ -1,4 +1,4 @@
-"""Weights that a row's code generates, beside those that all rows share."""
+"""Weights generated from a row's code, added to those that all rows share."""
 
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ from ebmjax.networks.heads import select
 from ebmjax.types import Network, PyTree
 
 UNITS_EACH = 10  # features whose weights one part generates
-_AUTOENCODER, _GENERATOR = 2, 3  # uses of the first key apart from the network's
+_AUTOENCODER, _GENERATOR = 2, 3  # fold_in tags for the init keys of the two
 
 
 class WeightGenerator(nn.Module):
-  """From a code to the weights [units, classes] of one row's last features.
+  """Maps a code to the weights [units, classes] of one row's last features.
 
-  Several networks of their own, each for ten units: two hidden layers, tanh throughout,
-  so that no weight exceeds 1.
+  A separate network for every ten units: two hidden layers, with tanh throughout, so
+  that no weight exceeds 1.
   """
 
   units: int
@@ -104,12 +104,12 @@ def as_rows(x: Array) -> Array:
 
 
 def as_network(adapted: Adapted, row: jax.ShapeDtypeStruct) -> Network:
-  """Returns the whole as a network that asks for codes itself."""
+  """Returns all parts as one network, which encodes its inputs itself."""
   network = adapted.network
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
     keys = (jax.random.fold_in(key, use) for use in (_AUTOENCODER, _GENERATOR))
-    params, model_state = network.init(key)  # the very key: weights may be known by it
+    params, model_state = network.init(key)  # unmodified: `pytorch_seed` looks it up
     autoencoder_key, generator_key = keys
     rows = as_rows(jnp.zeros((1, *row.shape), row.dtype))
     z = jnp.zeros((1, adapted.autoencoder.latent))

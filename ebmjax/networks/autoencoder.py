@@ -1,7 +1,7 @@
-"""Autoencoders whose codes look like draws from N(0, I), of dense layers or strided.
+"""Autoencoders, dense or convolutional, whose codes look like draws from N(0, I).
 
-Tolstikhin et al. (2018), Wasserstein autoencoders: no code is drawn, and a penalty on
-the distance of all codes of a batch from as many draws takes the place of a bound.
+Tolstikhin et al. (2018), Wasserstein autoencoders: codes are not sampled. In place of a
+bound, a penalty keeps the codes of a batch close to as many draws.
 """
 
 import math
@@ -13,12 +13,11 @@ from jax import Array
 from ebmjax.networks.initialisers import kernel
 from ebmjax.networks.strided import Strided
 
-GENERATORS = ("dense", "conv")
 _SCALES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def small_dense(features: int) -> nn.Dense:
-  """Returns a dense layer of small weights at first, as the authors of PGMA start."""
+  """Returns a dense layer with small initial weights, as PGMA's authors have."""
   return nn.Dense(features, kernel_init=kernel("small"))
 
 
@@ -36,7 +35,7 @@ class DenseAutoencoder(nn.Module):
     self.image = small_dense(self.pixels)
 
   def __call__(self, x: Array) -> Array:
-    """Returns rows [B, P], as they come back, of rows [B, P]."""
+    """Returns the reconstruction [B, P] of rows [B, P]."""
     return self.decode(self.encode(x))
 
   def encode(self, x: Array) -> Array:
@@ -55,7 +54,7 @@ class DenseAutoencoder(nn.Module):
 class ConvAutoencoder(nn.Module):
   """Three 4x4 convolutions of stride 2 to the code, and as many back from it.
 
-  The way back starts at a quarter of the image's sides, which four must divide.
+  The decoder starts at a quarter of the image's sides, which must be divisible by four.
   """
 
   shape: tuple[int, int, int]  # height, width, colours
@@ -72,7 +71,7 @@ class ConvAutoencoder(nn.Module):
     self.image = Strided(colours, stride=1, back=True)
 
   def __call__(self, x: Array) -> Array:
-    """Returns rows [B, P], as they come back, of rows [B, P]."""
+    """Returns the reconstruction [B, P] of rows [B, P]."""
     return self.decode(self.encode(x))
 
   def encode(self, x: Array) -> Array:
@@ -97,7 +96,7 @@ Autoencoder = DenseAutoencoder | ConvAutoencoder
 def make_autoencoder(
   kind: str, shape: tuple[int, ...], *, hidden: int, channels: int, latent: int
 ) -> Autoencoder:
-  """Returns the autoencoder of one of GENERATORS for inputs of `shape`.
+  """Returns a "dense" or a "conv" autoencoder for inputs of `shape`.
 
   A row of pixels, [P], is a square grey image.
   """

@@ -1,4 +1,4 @@
-"""The energy network of the capacity study: a label gates what an image excites."""
+"""The networks of the capacity study: the label gates the image's hidden units."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from flax import linen as nn
 from jax import Array
 
 from ebmjax import data
-from ebmjax.config.schema import Number
+from ebmjax.config.schema import Number, Rule
 from ebmjax.networks.gates import gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
 from ebmjax.networks.initialisers import dense
@@ -30,13 +30,13 @@ class CapacityEnergy(nn.Module):
   Deviation: the paper's text does not show the layer V on the label's embedding e_y,
   nor that the table of embeddings has 1000 rows while ten labels are in use. Both are
   inferred from the published numbers of parameters, which this form meets exactly. So
-  would one with e_y in the place of s_y and a layer of that size that nothing uses, as
-  the released code's MNIST network has one with boundaries.
+  does a form with e_y in place of s_y and an unused layer of that size: with
+  boundaries, the released code's MNIST network has such a layer.
   """
 
   num_inputs: int
   hidden: int
-  num_classes: int  # labels 0 to num_classes - 1 may be asked for
+  num_classes: int
   init_style: str = "pytorch"
   label_rows: int = 0  # of the table of embeddings; 0: as many as classes
 
@@ -52,8 +52,8 @@ class CapacityEnergy(nn.Module):
     """Returns energies [B, K] for labels [B, K], or [B, L] for labels [L]."""
     if labels.ndim == 1:
       return self._shared(x, labels)
-    # Rows of a batch ask for the same few classes over and over: the label's layer sees
-    # each class once, not once for every row.
+    # The rows of a batch share few classes: the label's layer computes each class once,
+    # not once per row.
     return select(self._shared(x, jnp.arange(self.num_classes)), labels)
 
   def features(self, x: Array) -> Array:
@@ -100,7 +100,7 @@ def classifier_capacity(
   return from_module(module, (size,), inputs.num_classes, inputs.prepare)
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   rows, classes = config.network.label_rows, data.find(config.data.name).num_classes
   return [
     (

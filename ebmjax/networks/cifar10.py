@@ -1,6 +1,6 @@
 """The CIFAR-10 networks: where and how a label conditions the convolutions."""
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,6 @@ from ebmjax.types import Network
 
 # Where the label enters, as the paper numbers its architectures.
 Position = Literal["v1", "v2", "v3", "v4"]
-POSITIONS = get_args(Position)
 FEATURES = 1024
 _LEAST = 10  # pixels of a side; smaller images are padded
 
@@ -42,7 +41,7 @@ _LEAST = 10  # pixels of a side; smaller images are padded
 class ConvTrunk(nn.Module):
   """Two blocks of two convolutions, then a dense layer of 1024; no ReLU after it.
 
-  The blocks are public, so that a label can be brought in between them.
+  The blocks are public, so that a label can enter between them.
   """
 
   conv_form: str = "auto"
@@ -65,7 +64,7 @@ class ConvTrunk(nn.Module):
   def block(self, x: Array, number: int, pool: bool = True) -> Array:
     """Returns the rectified output of a block's two convolutions."""
     first, second = self.convs[2 * number : 2 * number + 2]
-    # The largest of rectified values is the largest one, rectified: fewer of them.
+    # max(relu(x)) = relu(max(x)), and after pooling there are fewer values.
     return jax.nn.relu(second(jax.nn.relu(first(x)), pool=pool))
 
   def last(self, x: Array) -> Array:
@@ -126,7 +125,7 @@ class EnergyConv(nn.Module):
     return self.trunk(x)
 
   def _gated_features(self, x: Array, s: Array) -> Array:
-    """Returns [B * K, 1024]; s [B, K, F]. What stands before the gate is done once."""
+    """Returns [B * K, 1024]; s [B, K, F]. Layers before the gate run once per image."""
     trunk = self.trunk
     if self.position == "v1":
       return trunk(_gate_pixels(x, s))
@@ -205,7 +204,7 @@ def classifier_conv4(
 
 
 def _large_enough(inputs: Inputs) -> Inputs:
-  """Pads images that two blocks would leave nothing of."""
+  """Pads images that are too small for two blocks."""
   if min(inputs.shape[:2]) >= _LEAST or isinstance(inputs.prepare, Padded):
     return inputs
   prepare = Padded(inputs.prepare, _LEAST)
@@ -213,7 +212,7 @@ def _large_enough(inputs: Inputs) -> Inputs:
 
 
 def _pooled(side: int) -> int:
-  """Returns a side's length after a block: a convolution takes two, pooling halves."""
+  """Returns a side's length after a block: two pixels less, then half of it."""
   return (side - 2) // 2
 
 

@@ -5,7 +5,7 @@ The package has weights of its own, `PACKAGED`. They are made by
     python -m ebmjax.main --config=configs/pretrain_cifar10.py --workdir=RUN
     ebmjax export --trunk --half RUN ebmjax/networks/trunk_cifar10.npz
 
-and the file says of which run they are.
+and the file records the run that they are from.
 """
 
 import hashlib
@@ -28,15 +28,15 @@ from ebmjax.paths import expand
 PACKAGED = "packaged"  # in place of a file's name
 _PACKAGED_FILE = Path(__file__).with_name("trunk_cifar10.npz")
 CHANNELS = (16, 32, 64, 128, 256)
-_ORIGIN = "origin"  # of a file's arrays: JSON that says which run its weights are of
+_ORIGIN = "origin"  # an array of the file: the run of its weights, as JSON
 STRIDES = (1, 2, 2, 2, 2)
 
 
 class NormTrunk(nn.Module):
-  """Images [B, H, W, C] to features, 1024 of a 32 x 32 image.
+  """Maps images [B, H, W, C] to features, 1024 for a 32 x 32 image.
 
-  BatchNorm and ReLU after the first four convolutions, neither after the last. With
-  `batch_statistics` the norms use those of the batch and move their running ones.
+  BatchNorm and ReLU follow the first four convolutions, but not the last. With
+  `batch_statistics` the norms use those of the batch and update their running ones.
   """
 
   conv_form: str = "auto"
@@ -60,7 +60,7 @@ class NormTrunk(nn.Module):
 
 
 def num_features(shape: tuple[int, ...]) -> int:
-  """Returns how many features the trunk has of an image [H, W, C]."""
+  """Returns the number of features of an image [H, W, C]."""
   height, width = (-(-side // math.prod(STRIDES)) for side in shape[:2])
   return CHANNELS[-1] * height * width
 
@@ -69,13 +69,13 @@ def load_trunk(path: str | Path) -> dict[str, Any]:
   """Returns {"params", "batch_stats"} of a NormTrunk from an npz file.
 
   Its arrays have PyTorch's names and layout, convLayer{1..5}.conv.{weight,bias} and
-  convLayer{1..4}.bn.{weight,bias,running_mean,running_var}: that of the published
-  weights, and of `trunk_file`.
+  convLayer{1..4}.bn.{weight,bias,running_mean,running_var}: the form of the
+  published weights, and of `trunk_file`.
   """
   place = _existing(path)
   try:
     with place.open("rb") as content, np.load(content) as file:
-      # Half precision saves room in a file alone.
+      # Half precision only saves space in the file.
       arrays = {n: file[n].astype(np.float32) for n in file.files if n != _ORIGIN}
     params, stats = {}, {}
     for i in range(1, len(CHANNELS) + 1):
@@ -104,7 +104,7 @@ def load_trunk(path: str | Path) -> dict[str, Any]:
 
 
 def trunk_digest(path: str | Path) -> str:
-  """Returns a hash of a file of weights, by which another is told from it."""
+  """Returns a hash that identifies the content of a file of weights."""
   try:
     with _existing(path).open("rb") as file:
       return hashlib.file_digest(file, "blake2b").hexdigest()[:16]
@@ -139,7 +139,7 @@ def _require_shapes(params: dict[str, Any], stats: dict[str, Any]) -> None:
 
 
 def trunk_origin(path: str | Path = PACKAGED) -> dict[str, Any]:
-  """Returns of which run a file's weights are, as far as it says: command, commit..."""
+  """Returns what a file records of its weights' run: command, commit and so on."""
   with _existing(path).open("rb") as content, np.load(content) as file:
     found: dict[str, Any] = json.loads(str(file[_ORIGIN])) if _ORIGIN in file else {}
   return found
@@ -151,7 +151,7 @@ def trunk_file(
   *,
   half: bool = False,
 ) -> bytes:
-  """Returns the content of an npz file of a trunk's variables, for `load_trunk`.
+  """Returns the content of an npz file with a trunk's variables, for `load_trunk`.
 
   With `half` the convolutions are in half precision.
   """

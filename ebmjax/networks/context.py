@@ -18,22 +18,22 @@ import jax
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.config.schema import Count
+from ebmjax.config.schema import Count, Rule
 from ebmjax.networks.gates import normalise
 from ebmjax.networks.heads import select
 from ebmjax.networks.initialisers import dense
 from ebmjax.networks.mlp import num_inputs
 from ebmjax.networks.module import from_module
-from ebmjax.networks.spec import Hidden, Init, Inputs, NetworkSpec
+from ebmjax.networks.spec import Hidden, Init, Inputs, NetworkSpec, hidden_units
 from ebmjax.types import Network
 
 _LAYERS = 2
 
 
 class Context(nn.Module):
-  """For each hidden layer a scale and a shift of its units, learned of each task.
+  """For each hidden layer, a scale and a shift of its units, learned for each task.
 
-  Both are linear in the task's embedding and then divided by their length.
+  Both are linear maps of the task's embedding, divided by their length.
   """
 
   num_tasks: int
@@ -83,7 +83,7 @@ class ContextMLP(nn.Module):
     return select(energies.reshape(len(x), self.num_classes), labels)
 
   def task_energies(self, x: Array, y: Array) -> Array:
-    """Returns energies [B, O] of all labels of the task that y [B] is a label of."""
+    """Returns energies [B, O] of all labels of the task that y [B] belongs to."""
     task = y // self.outputs
     contexts = [(one[task], two[task]) for one, two in self.context()]
     return self._energies(self.layers[0](x), contexts)
@@ -95,7 +95,7 @@ class ContextMLP(nn.Module):
     return x
 
   def _energies(self, first: Array, contexts: list[tuple[Array, Array]]) -> Array:
-    """Returns [..., O] of the first layer's pre-activations and the tasks' contexts."""
+    """Returns [..., O] from the first layer's pre-activations and the contexts."""
     h = _transformed(first, *contexts[0])
     for layer, context in zip(self.layers[1:], contexts[1:], strict=True):
       h = _transformed(layer(h), *context)
@@ -119,7 +119,7 @@ def context_mlp(
   return from_module(module, (size,), classes, inputs.prepare)
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   return [
     (
       config.stream.scenario == "domain",
@@ -129,16 +129,12 @@ def _constraints(config: Any) -> list[tuple[bool, str]]:
   ]
 
 
-def _hidden(config: Any) -> int:
-  return int(config.hidden)
-
-
 CONTEXT_MLP = NetworkSpec(
   context_mlp,
   title="context network",
   energy=False,
   contexts=True,
-  num_features=_hidden,
+  num_features=hidden_units,
   constraints=_constraints,
   small={"hidden": 32},
 )

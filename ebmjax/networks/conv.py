@@ -1,6 +1,6 @@
 """3x3 convolutions and 2x2 pooling, in the form that is fast on the backend.
 
-On GPU and TPU the native convolution and its gradients are right. On a CPU, inside a
+On GPU and TPU the native convolution and its gradients are fast. On a CPU, inside a
 loop, XLA falls back to naive code for the gradients. The blocked form therefore writes
 that of the input as a plain convolution, and that of the kernel as convolutions over a
 few images at a time, which stay in the cache; with a stride, both as the gradients of a
@@ -55,7 +55,7 @@ class Conv(nn.Module):
     bias = self.param(
       "bias", initialisers.bias(self.init_style, fan_in), (self.features,)
     )
-    # A bias moves all four alike, so it can wait until they are one.
+    # A bias shifts all four values alike, so it is added after pooling.
     return _add_bias(out, bias)
 
 
@@ -71,7 +71,7 @@ def conv2d(
 
 
 def mixed_kernels(convolves: bool) -> dict[str, str] | None:
-  """Returns `COMPILER_OPTIONS` where they serve: on a CPU; None: XLA's own choice."""
+  """Returns `COMPILER_OPTIONS` if they help: on a CPU; None: XLA's own choice."""
   return COMPILER_OPTIONS if convolves and jax.default_backend() == "cpu" else None
 
 
@@ -94,8 +94,8 @@ def is_blocked(form: str) -> bool:
 def in_halves(layers: Callable[[Array], Array], x: Array, form: str) -> Array:
   """Returns layers(x), whose rows do not depend on each other.
 
-  In the blocked form each half of the batch goes its own way: XLA runs the two side by
-  side, and they keep two cores busier than the threads inside single operations do.
+  In the blocked form the halves of the batch are computed separately: XLA runs them
+  side by side, which uses two cores better than the threads of single operations do.
   """
   if not is_blocked(form) or len(x) < 2 * _BLOCK or len(x) % 2:
     return layers(x)
@@ -147,7 +147,7 @@ def _pool(x: Array) -> tuple[Array, Array]:
 
 def _pool_forward(x: Array) -> tuple[Array, tuple[Array, Array]]:
   top, which = _pool(x)
-  return top, (which, jnp.zeros((0, *x.shape[1:3])))  # of x only its shape is kept
+  return top, (which, jnp.zeros((0, *x.shape[1:3])))  # keeps the shape of x, no values
 
 
 def _pool_backward(kept: tuple[Array, Array], g: Array) -> tuple[Array]:
@@ -211,17 +211,21 @@ def product_of_patches(x: Array, kernel: Array, stride: int) -> Array:
 
   x [B, H, W, I] is not padded; kernel [K, K, I, O].
   """
-  side = kernel.shape[0]
-  ends = [size - side + 1 for size in x.shape[1:3]]
-  moved = [
-    x[:, i : i + ends[0] : stride, j : j + ends[1] : stride]
-    for i in range(side)
-    for j in range(side)
-  ]
-  patches = jnp.concatenate(moved, axis=-1)
+  patches = extract_patches(x, kernel.shape[0], stride)
   length = patches.shape[-1]
   rows = patches.reshape(-1, length) @ kernel.reshape(length, -1)
   return rows.reshape(*patches.shape[:-1], -1)
+
+
+def extract_patches(x: Array, side: int, stride: int) -> Array:
+  """Returns [B, H', W', side * side * I]: the square patches of x [B, H, W, I]."""
+  height, width = (size - side + 1 for size in x.shape[1:3])
+  shifted = [
+    x[:, i : i + height : stride, j : j + width : stride]
+    for i in range(side)
+    for j in range(side)
+  ]
+  return jnp.concatenate(shifted, axis=-1)
 
 
 def _kernel_gradient(x: Array, g: Array, padding: int) -> Array:

@@ -1,6 +1,7 @@
 """Networks over the CIFAR-100 trunk: five convolutions, pre-trained and frozen."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.config.schema import Rule
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
 from ebmjax.networks.cifar100 import PACKAGED, NormTrunk, load_trunk, num_features
 from ebmjax.networks.conv import is_blocked, mixed_kernels
@@ -21,6 +23,7 @@ from ebmjax.networks.spec import (
   Hidden,
   Init,
   Inputs,
+  MakeTrunk,
   MaskDropRate,
   NetworkSpec,
   Skip,
@@ -78,7 +81,7 @@ def classifier_conv5(
 
 
 def _features(inputs: Inputs) -> Inputs:
-  """Returns the head's inputs: an image's features, or what is features already."""
+  """Returns the head's inputs: an image's features, or inputs that are features."""
   shape = inputs.shape
   size = shape[0] if len(shape) == 1 else num_features(shape)
   return inputs._replace(shape=(size,), prepare=Normalise())
@@ -99,9 +102,9 @@ def _over_trunk(
   return with_trunk(head, trunk, inputs, mode=mode, weights=weights)
 
 
-def frozen_trunk(config: Any, prepare: Preparation) -> Callable[[Array], Array]:
+def frozen_trunk(pretrained: str, prepare: Preparation) -> Callable[[Array], Array]:
   """Returns f(images [B, H, W, C]) -> [B, F]: the trunk with the weights of a file."""
-  trunk, weights = NormTrunk("native"), load_trunk(config.pretrained)
+  trunk, weights = NormTrunk("native"), load_trunk(pretrained)
 
   def apply(x: Array) -> Array:
     features: Any = trunk.apply(weights, prepare(x))
@@ -120,30 +123,40 @@ def compute_features(
   return np.concatenate([np.asarray(apply(part)) for part in parts])
 
 
-def _caches(config: Any) -> bool:
-  return bool(config.backbone_mode == "fixed_statistics")
+def _cached_trunk(config: Any) -> MakeTrunk | None:
+  fixed = config.backbone_mode == "fixed_statistics"
+  return partial(frozen_trunk, config.pretrained) if fixed else None
 
 
 def _options(config: Any) -> dict[str, str] | None:
   masked = "embedding" in config and is_masked(config.gated_layers, config.embedding)
-  convolves = not _caches(config) and is_blocked(config.conv_form)
+  convolves = not _cached_trunk(config) and is_blocked(config.conv_form)
   return mixed_kernels(masked or convolves)
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
-  mode = config.network.backbone_mode
+def frozen_trunk_rules(
+  config: Any, key: str, *, frozen: bool, cached: bool
+) -> list[Rule]:
+  """Returns the rules of a trunk that `key` of config.network may freeze."""
+  given = f"config.network.{key}={config.network[key]!r}"
   return [
     (
-      mode != "finetune" and not config.network.pretrained,
-      f"config.network.backbone_mode={mode!r} freezes the trunk, whose weights must "
-      f"then be given as config.network.pretrained (an npz file, or {PACKAGED!r}).",
+      frozen and not config.network.pretrained,
+      f"{given} freezes the trunk, whose weights must then be given as "
+      f"config.network.pretrained (an npz file, or {PACKAGED!r}).",
     ),
     (
-      _caches(config.network) and config.data.augment != "none",
-      "config.network.backbone_mode='fixed_statistics' computes the features once, "
-      "which config.data.augment forbids; set config.data.augment='none'.",
+      cached and config.data.augment != "none",
+      f"{given} computes the features once, which config.data.augment forbids; set "
+      "config.data.augment='none'.",
     ),
   ]
+
+
+def _constraints(config: Any) -> list[Rule]:
+  frozen = config.network.backbone_mode != "finetune"
+  cached = _cached_trunk(config.network) is not None
+  return frozen_trunk_rules(config, "backbone_mode", frozen=frozen, cached=cached)
 
 
 _SHARED: dict[str, Any] = {
@@ -151,8 +164,7 @@ _SHARED: dict[str, Any] = {
   "accepts": is_image,
   "wants": WANTS_IMAGES,
   "num_features": hidden_units,
-  "caches_features": _caches,
-  "frozen_trunk": frozen_trunk,
+  "cached_trunk": _cached_trunk,
   "compiler_options": _options,
   "constraints": _constraints,
   "small": {"hidden": 32},

@@ -1,4 +1,4 @@
-"""A variational autoencoder of colour images: CIFAR-100's trunk, and its mirror."""
+"""A variational autoencoder of colour images: CIFAR-100's trunk, and its reverse."""
 
 import jax.numpy as jnp
 from flax import linen as nn
@@ -15,11 +15,11 @@ FEATURES = num_features((32, 32, 3))
 
 
 class ConvVariationalAutoencoder(nn.Module):
-  """Images [B, 32, 32, 3] through the trunk and two dense layers to a code, and back.
+  """Encodes images [B, 32, 32, 3] by the trunk and two dense layers, and decodes them.
 
-  The way back doubles the image four times; BatchNorm and ReLU after each, neither
-  after the last convolution. In training the norms use the batch's statistics and move
-  their running ones.
+  The decoder doubles the image four times, each time followed by BatchNorm and ReLU; a
+  last convolution has neither. In training the norms use the batch's statistics and
+  update their running ones.
   """
 
   hidden: int
@@ -42,7 +42,7 @@ class ConvVariationalAutoencoder(nn.Module):
     self.image = Conv(CHANNELS[0], 3)
 
   def __call__(self, x: Array, noise: Array, train: bool = False) -> tuple[Array, Code]:
-    """Returns images as they come back of x [B, 32, 32, 3], and the codes."""
+    """Returns the reconstruction of images x [B, 32, 32, 3], and their codes."""
     x = self.trunk(x, train)
     for layer in self.inner:
       x = nn.relu(layer(x))
@@ -60,9 +60,10 @@ class ConvVariationalAutoencoder(nn.Module):
 
 
 def squared_losses(x: Array, made: Array, code: Code) -> Array:
-  """Returns [B]: minus the evidence bound of images x [B, ...], over their numbers P.
+  """Returns [B]: the negative evidence bound of images x [B, ...], per pixel value.
 
-  Half the mean squared error, and the codes' divergence from N(0, I) divided by P.
+  Half the mean squared error, and the codes' divergence from N(0, I) divided by the
+  number of values in an image.
   """
   error = jnp.mean((x - made).reshape(x.shape[0], -1) ** 2, axis=1) / 2
   return error + code.divergence() / x[0].size

@@ -1,9 +1,9 @@
-"""Candidates of each row, computed once for each distinct label of the batch.
+"""Energies of candidate labels, computed once for each distinct label of the batch.
 
-With many candidates, rows of a batch ask for the same few labels over and over, and
-most of the C + 1 slots of a row repeat its true label, because their class does not
-count. Where a label's energies are no part of one product for all labels, each distinct
-label is computed once for all rows.
+With many candidates, the rows of a batch share few labels, and most of the C + 1 slots
+of a row repeat its true label, because their class does not count. In networks that
+cannot compute all labels in one product, each distinct label is computed once for all
+rows.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from jax import Array, lax
 from ebmjax.types import Network, PyTree
 
 OfLabels = Callable[[Array], Array]  # labels [L] -> energies [B, L]
-_FEWEST, _MOST = 4, 10  # branches that are worth it, and so many at most
+_FEWEST, _MOST = 4, 10  # branches: fewer are not worth it
 
 
 def each_label_once(network: Network, max_labels: int) -> Network:
   """Returns the network with no more than `max_labels` labels computed in one call.
 
   Candidates [B, K] with K at most that number are left as they are. A batch with more
-  distinct labels gives NaN, which stops a run: nothing is ever cut off in silence.
+  distinct labels gives NaN, which stops a run: no label is dropped silently.
   """
 
   def energies(
@@ -44,9 +44,9 @@ def each_label_once(network: Network, max_labels: int) -> Network:
 def of_distinct(
   of_labels: OfLabels, labels: Array, num_classes: int, max_labels: int, piece: int = 1
 ) -> Array:
-  """Returns energies [B, K] of labels [B, K], of which so many at most are distinct.
+  """Returns energies [B, K] of labels [B, K], at most `max_labels` of them distinct.
 
-  `of_labels` computes them, `piece` labels at a time at least.
+  `of_labels` computes them, at least `piece` labels at a time.
   """
   present = jnp.bincount(labels.ravel(), length=num_classes) > 0
   slots = jnp.nonzero(present, size=max_labels, fill_value=0)[0]
@@ -58,11 +58,10 @@ def of_distinct(
 
 
 def _of_first(of_labels: OfLabels, labels: Array, number: Array, piece: int) -> Array:
-  """Returns energies [B, L], of which the first `number` [] are asked for.
+  """Returns energies [B, L], of which the first `number` [] are needed.
 
-  The others may be zeros: labels are computed by tenths of L, or what comes near. On a
-  CPU, that is; an accelerator runs its seeds side by side, where all branches would be
-  computed.
+  The others may be zeros: a CPU computes about as many tenths of L as are needed. An
+  accelerator runs its seeds side by side, which would compute all branches.
   """
   most = labels.shape[0]
   pieces = min(_MOST, most // piece)

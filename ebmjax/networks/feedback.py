@@ -1,4 +1,4 @@
-"""The way back of brain-inspired replay: from a network's features to its inputs."""
+"""The decoder of brain-inspired replay: from a network's features to its inputs."""
 
 from typing import NamedTuple
 
@@ -7,13 +7,14 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.networks.initialisers import frozen, mask
 from ebmjax.networks.vae import Code, Coder, Decoder
 
 _LAYERS = 2  # of the decoder, each gated
 
 
 class Reconstruction(NamedTuple):
-  """What came back of B rows, and the codes it came by."""
+  """The reconstruction of B rows, and their codes."""
 
   output: Array  # [B, P]
   z: Array  # [B, Z]
@@ -24,9 +25,9 @@ class Reconstruction(NamedTuple):
 class Feedback(nn.Module):
   """Codes of features, a mode of codes for each class, and a decoder gated by class.
 
-  In each hidden layer of the decoder a class has a random share `gate_off` of the units
-  switched off, drawn once; a row with several labels has the mean of their gates. The
-  modes are trained, the gates are not.
+  For each class, a random share `gate_off` of the units in each hidden layer of the
+  decoder is switched off, drawn once; a row with several labels has the mean of their
+  gates. The modes are trained, the gates are not.
   """
 
   outputs: int
@@ -41,26 +42,22 @@ class Feedback(nn.Module):
     shape, normal = (self.num_classes, self.latent), nn.initializers.normal(1.0)
     self.mode_mean = self.param("mode_mean", normal, shape)
     self.mode_log_variance = self.param("mode_log_variance", normal, shape)
-    self.gates = self.variable("fixed", "gates", self._draw_gates)
+    gates = (_LAYERS, self.num_classes, self.hidden)
+    self.gates = frozen(self, "gates", mask(self.gate_off), *gates)
 
   def __call__(self, features: Array, labels: Array, noise: Array) -> Reconstruction:
-    """Returns what comes back of features [B, F] of rows with label weights [B, C]."""
+    """Reconstructs rows from their features [B, F] and label weights [B, C]."""
     code, modes = self.coder(features), Code(self.mode_mean, self.mode_log_variance)
     z = code.at(noise)
     return Reconstruction(self._decode(z, labels), z, code, modes)
 
   def generate(self, labels: Array, noise: Array) -> Array:
-    """Returns [B, P]: rows of the classes `labels` [B], by noise [B, Z] of N(0, 1)."""
+    """Returns rows [B, P] of the classes `labels` [B]; noise [B, Z] is of N(0, 1)."""
     mode = Code(self.mode_mean[labels], self.mode_log_variance[labels])
     return self._decode(mode.at(noise), jax.nn.one_hot(labels, self.num_classes))
 
   def _decode(self, z: Array, labels: Array) -> Array:
-    return self.decoder(z, [labels @ gates for gates in self.gates.value])
-
-  def _draw_gates(self) -> Array:
-    shape = (_LAYERS, self.num_classes, self.hidden)
-    kept = jax.random.bernoulli(self.make_rng(), 1 - self.gate_off, shape)
-    return kept.astype(jnp.float32)
+    return self.decoder(z, [labels @ gates for gates in self.gates])
 
 
 def divergences(made: Reconstruction, labels: Array) -> Array:
@@ -68,7 +65,7 @@ def divergences(made: Reconstruction, labels: Array) -> Array:
   z, modes = made.z[:, None, :], made.modes
   of_row = _log_normal(z, made.code.mean[:, None, :], made.code.log_variance[:, None])
   of_class = _log_normal(z, modes.mean[None], modes.log_variance[None])
-  # Logarithms, for a weight may be too small to divide by.
+  # In logarithms, because a weight may be too small to divide by.
   weights = jnp.log(jnp.maximum(labels, jnp.finfo(labels.dtype).tiny))
   mixture = jax.nn.logsumexp(of_class + weights, axis=1, where=labels > 0)
   return of_row[:, 0] - mixture

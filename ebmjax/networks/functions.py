@@ -17,7 +17,7 @@ from ebmjax.networks.normalisation import Normalise, Preparation
 from ebmjax.types import Network, PyTree
 
 if TYPE_CHECKING:
-  from flax import nnx  # half a second that other networks need not wait for
+  from flax import nnx  # importing it takes half a second
 
 
 def from_functions(
@@ -28,7 +28,7 @@ def from_functions(
   features: Callable[[PyTree, Array], Array] | None = None,
   normalise: Preparation | None = None,
 ) -> Network:
-  """Returns a network of functions of its parameters alone, in any framework.
+  """Returns a network made of functions of its parameters, from any framework.
 
   init(key) returns the parameters, a tree of arrays; energies(params, x, labels) the
   energies [B, K] of labels [B, K] for prepared inputs x [B, ...]; features(params, x),
@@ -53,7 +53,7 @@ def from_functions(
   def of_labels(
     params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
   ) -> tuple[Array, PyTree]:
-    del train  # nothing here behaves otherwise in training
+    del train  # nothing here differs in training
     rows = _for_each_row(labels, len(x))
     return _checked(energies(params, prepare(x), rows), rows), model_state
 
@@ -116,7 +116,7 @@ def from_nnx(
 
 
 def no_features(params: PyTree, model_state: PyTree, x: Array) -> Array:
-  """Stands for the features of a network that was given none."""
+  """Takes the place of `features` in a network without them."""
   del params, model_state, x
   raise ConfigError(
     "this network has no features, which the chosen method needs: give from_functions "
@@ -125,7 +125,7 @@ def no_features(params: PyTree, model_state: PyTree, x: Array) -> Array:
 
 
 def _as_data(leaf: Array) -> Array:
-  """Returns the numbers of a random key, which checkpoints hold; others as they are."""
+  """Returns the data of a random key, as checkpoints need it; other leaves as given."""
   is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
   return jax.random.key_data(leaf) if is_key else leaf
 
@@ -136,7 +136,7 @@ def _as_key(like: Any, leaf: Array) -> Array:
 
 
 def _for_each_row(labels: Array, size: int) -> Array:
-  """Returns labels [B, K] of such, or of the labels [K] of a whole batch of B rows."""
+  """Returns labels [B, K]: those given, or one set [K] repeated for each of B rows."""
   if labels.ndim == 2:
     return labels
   return jnp.broadcast_to(labels[None, :], (size, len(labels)))

@@ -12,15 +12,16 @@ Array([1., 1., 1.], dtype=float32)
 (1, 3, 2)
 """
 
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
+from ebmjax.networks.initialisers import frozen, mask
+
 Normalisation = Literal["none", "l2", "l2_scaled", "softmax"]
-NORMALISATIONS = get_args(Normalisation)
 Embedding = Literal["learned", "fixed", "mask"]
 
 
@@ -48,23 +49,16 @@ class LabelGate(nn.Module):
   @nn.compact
   def __call__(self) -> tuple[Array, ...]:
     if self.embedding == "mask":
-      return tuple(self._fixed("masks", self._draw_masks, self.layers))
+      draw, shape = mask(self.mask_drop_rate), (self.num_classes, self.features)
+      return tuple(frozen(self, "masks", draw, self.layers, *shape))
     gate = normalise(self._table(), self.normalisation)
     return (gate + 1 if self.skip else gate,) * self.layers
 
   def _table(self) -> Array:
+    shape = (self.num_classes, self.features)
     if self.embedding == "learned":
-      shape = (self.num_classes, self.features)
       return self.param("embedding", nn.initializers.normal(1.0), shape)
-    return self._fixed("embedding", jax.random.uniform)
-
-  def _fixed(self, name: str, draw: Any, *leading: int) -> Array:
-    """Returns a table that is drawn once and is no parameter."""
-    shape = (*leading, self.num_classes, self.features)
-    return self.variable("fixed", name, lambda: draw(self.make_rng(), shape)).value
-
-  def _draw_masks(self, key: Array, shape: tuple[int, ...]) -> Array:
-    return jax.random.bernoulli(key, 1 - self.mask_drop_rate, shape).astype(jnp.float32)
+    return frozen(self, "embedding", jax.random.uniform, *shape)
 
   @property
   def nonnegative(self) -> bool:

@@ -69,6 +69,6 @@ def _colours(row: jax.ShapeDtypeStruct, hidden: int, latent: int) -> Generator:
 
 
 def _stored(shades: Array, row: jax.ShapeDtypeStruct) -> Array:
-  """Returns images like `row` of shades in [0, 1], rounded to whole numbers of 255."""
+  """Returns images like `row` of shades in [0, 1], rounded to bytes."""
   whole = jnp.round(255 * jnp.clip(shades, 0, 1))
   return whole.reshape(-1, *row.shape).astype(row.dtype)

@@ -1,4 +1,4 @@
-"""Room for more classes: what was trained in the leading corner of larger arrays."""
+"""Room for more classes: trained arrays become the leading corners of larger ones."""
 
 import jax
 from jax import Array
@@ -8,7 +8,7 @@ from ebmjax.types import PyTree
 
 
 def grow(trained: PyTree, fresh: PyTree) -> PyTree:
-  """Returns `fresh`, made for more classes, with `trained` in place of its beginning.
+  """Returns `fresh`, made for more classes, with `trained` in its leading corners.
 
   Both are variables of a network, or states of a learner. Whatever belongs to a new
   class (a row of the label's table, a mask, an output of a classifier) stays as it was

@@ -1,4 +1,4 @@
-"""How weights start: PyTorch's defaults, because the paper's figures rest on them."""
+"""Initial weights: PyTorch's defaults, on which the paper's figures rest."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-# pytorch_seed: the very numbers that PyTorch draws for the run's seed (`seeded.py`).
-# xavier: zero biases, and so small, as PGMA's authors do; xavier_normal: biases drawn,
-# too, as BGD's do.
+# pytorch_seed: the numbers that PyTorch draws for the run's seed (`seeded.py`). With
+# xavier and small (PGMA's authors) biases start at zero; with xavier_normal (BGD's)
+# they are drawn, too.
 Init = Literal["pytorch", "flax", "xavier", "xavier_normal", "small"]
 SeededInit = Literal[
   "pytorch", "pytorch_seed", "flax", "xavier", "xavier_normal", "small"
@@ -50,6 +50,21 @@ def bias(init: str, fan_in: int) -> Initialiser:
 def _normal_bias(key: Array, shape: tuple[int, ...], dtype=jnp.float32) -> Array:
   """Returns draws of Xavier's variance for a kernel of one input, 2 / (1 + fan_out)."""
   return jax.random.normal(key, shape, dtype) * (2 / (1 + shape[-1])) ** 0.5
+
+
+def mask(drop_rate: float) -> Initialiser:
+  """Returns the initialiser of masks: 0 for that share of the units, 1 for the rest."""
+
+  def draw(key: Array, shape: tuple[int, ...]) -> Array:
+    return jax.random.bernoulli(key, 1 - drop_rate, shape).astype(jnp.float32)
+
+  return draw
+
+
+def frozen(module: nn.Module, name: str, draw: Initialiser, *shape: int) -> Array:
+  """Returns a variable of the module that is drawn once and is not trained."""
+  found = module.variable("fixed", name, lambda: draw(module.make_rng(), shape))
+  return found.value
 
 
 def dense(features: int, fan_in: int, init: str) -> nn.Dense:

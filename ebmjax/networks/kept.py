@@ -32,7 +32,7 @@ def kept_units(dense: Network, *, width: int, max_labels: int) -> Network:
 
   `width` is the largest number of units a mask keeps, `max_labels` the largest number
   of distinct labels in one call with candidates per row. Where either turns out too
-  small, energies are NaN, which stops a run: nothing is ever cut off in silence.
+  small, energies are NaN, which stops a run: nothing is dropped silently.
   """
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
@@ -89,8 +89,8 @@ def _of_labels(params: PyTree, kept: PyTree, h: Array, labels: Array) -> Array:
 def _block(kernel: Array, rows: Array, columns: Array) -> Array:
   """Returns kernel[rows, columns] of all pairs; any number where one is out of range.
 
-  That number is multiplied by the zeros which h and the head have there. XLA writes the
-  index of every entry out; as one flat number without a check it costs the least.
+  That number is multiplied by the zeros which h and the head have there. XLA
+  materialises the index of every entry: one flat number, unchecked, is the cheapest.
   """
   rows = jnp.minimum(rows, kernel.shape[0] - 1)
   columns = jnp.minimum(columns, kernel.shape[1] - 1)

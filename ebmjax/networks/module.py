@@ -19,8 +19,8 @@ def from_module(
   """Returns pure functions over a Linen module of the form module(x, labels).
 
   `input_shape` is the shape of a row after `normalise`. Variables other than parameters
-  keep their initial values: a module that updates running statistics is refused
-  (`with_trunk` handles those).
+  keep their initial values: a module with running statistics is refused (`with_trunk`
+  handles those).
   """
   normalise = normalise or Normalise()
 
@@ -37,7 +37,7 @@ def from_module(
   def energies(
     params: PyTree, model_state: PyTree, x: Array, labels: Array, train: bool = False
   ) -> tuple[Array, PyTree]:
-    del train  # no layer of these networks behaves otherwise in training
+    del train  # no layer of these networks differs in training
     variables = {"params": params, **model_state}
     out: Any = module.apply(variables, prepare(x), labels)
     return out, model_state

@@ -1,4 +1,4 @@
-"""From what is stored of an image to a network's input."""
+"""From stored images to the inputs of a network."""
 
 import math
 from typing import NamedTuple
@@ -26,15 +26,15 @@ class Normalise(NamedTuple):
     )
 
   def output_shape(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the shape of one image after it: that of the stored one."""
+    """Returns the shape of a normalised image: that of the stored one."""
     return input_shape
 
 
 class Noise(NamedTuple):
   """Draws images from their numbers: every pixel is uniform in [-1, 1).
 
-  A number alone decides its image, whatever batch it comes in, so that millions of
-  images need no memory but that of their numbers.
+  An image depends on its number alone, not on its batch, so that millions of images
+  take no more memory than their numbers.
   """
 
   image_shape: tuple[int, ...] = (32, 32, 3)
@@ -51,7 +51,7 @@ class Noise(NamedTuple):
     return jax.vmap(draw)(x[:, 0])
 
   def output_shape(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns (P,): an image as one long row, whatever stood for it."""
+    """Returns (P,): an image as one row of pixels."""
     del input_shape
     return (math.prod(self.image_shape),)
 
@@ -69,7 +69,7 @@ class Padded(NamedTuple):
     return jnp.pad(self.inner(x), [(0, 0), *border, (0, 0)])
 
   def output_shape(self, input_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the shape of one image after it."""
+    """Returns the shape of a padded image."""
     height, width, channels = self.inner.output_shape(input_shape)
     return max(height, self.least), max(width, self.least), channels
 

@@ -1,4 +1,4 @@
-"""Networks of a user's own, tried on the shapes of their inputs beforehand."""
+"""Users' own networks, checked on the shapes of their inputs first."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ def build(name: str, spec: NetworkSpec, inputs: Inputs, **settings: Any) -> Netw
   except UserError:
     raise
   except Exception as error:  # the network is a user's own program
-    said = " ".join(str(error).split())[:200].rstrip(".")
-    fault = f"fails on inputs of shape {inputs.shape} ({type(error).__name__}: {said})"
+    text = " ".join(str(error).split())[:200].rstrip(".")
+    fault = f"fails on inputs of shape {inputs.shape} ({type(error).__name__}: {text})"
     raise ConfigError(f"the network {name} {fault}; {_remedy(inputs)}") from error
   if found.shape != (2, 2):
     raise ConfigError(

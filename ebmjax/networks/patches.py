@@ -2,15 +2,14 @@ r"""Random filters of image patches that never learn, rectified and averaged by 
 
     phi(x)_{f,c} = mean over positions p of cell c of relu(+-w_f . n(x_p))
 
-x_p are the square patches of an image, n takes a patch's mean away and divides by its
-deviation, and the cells are a grid over the image (Coates, Lee and Ng 2011). Theirs are
-filters of patches whitened by their covariance in the training images. That of natural
-images is known well enough beforehand: it falls with the distance of two pixels, and
-colours go together. So filters are drawn from the seed and whitened by
+x_p are the square patches of an image, n subtracts a patch's mean and divides by its
+deviation, and the cells are a grid over the image (Coates, Lee and Ng 2011). Those
+authors whiten patches by their covariance in the training images, which a stream shows
+one class after another. But the covariance of natural images is well known: it falls
+with the distance of two pixels, and colours are correlated. So filters are drawn from
+the seed and whitened, without any image, by
 
     K(p, q) = exp(-|p - q| / 8) * (1 if of the same colour, else 0.9)
-
-and no image is needed, which a stream of tasks would bring one class after another.
 """
 
 from typing import Annotated, Any
@@ -21,16 +20,18 @@ import numpy as np
 from flax import linen as nn
 from jax import Array
 
-from ebmjax.config.schema import Count
+from ebmjax.config.schema import Count, Rule
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
+from ebmjax.networks.conv import extract_patches
+from ebmjax.networks.initialisers import frozen
 from ebmjax.networks.module import from_module
-from ebmjax.networks.random_features import GatedFeatures, frozen
+from ebmjax.networks.random_features import GatedFeatures
 from ebmjax.networks.spec import Gate, Inputs, NetworkSpec, Skip
 from ebmjax.types import Network
 
 _REACH = 8.0  # pixels in which the correlation of two pixels falls to 1 / e
 _COLOURS = 0.9  # correlation of two colours of a pixel
-_NOISE = 0.1  # added to the spectrum: fine detail is not raised without a bound
+_NOISE = 0.1  # added to the spectrum: bounds how much fine detail is amplified
 _CONTRAST = 0.02  # added to a patch's variance
 
 
@@ -52,7 +53,7 @@ class Patches(nn.Module):
 
     numbers = self.size * self.size * x.shape[3]
     kernel = frozen(self, "kernel", draw, numbers, self.filters)
-    patches = _patches(x, self.size, self.stride)  # [B, H', W', numbers]
+    patches = extract_patches(x, self.size, self.stride)  # [B, H', W', numbers]
     patches -= jnp.mean(patches, axis=3, keepdims=True)
     spread = jnp.mean(jnp.square(patches), axis=3, keepdims=True)
     responses = patches @ kernel / jnp.sqrt(spread + _CONTRAST)
@@ -64,19 +65,8 @@ class Patches(nn.Module):
     return jnp.concatenate(parts, axis=3).reshape(x.shape[0], -1)
 
 
-def _patches(x: Array, size: int, stride: int) -> Array:
-  """Returns [B, H', W', size * size * C]: a matrix product then is the convolution."""
-  height, width = ((side - size) // stride * stride + 1 for side in x.shape[1:3])
-  shifted = [
-    x[:, i : i + height : stride, j : j + width : stride]
-    for i in range(size)
-    for j in range(size)
-  ]
-  return jnp.concatenate(shifted, axis=3)
-
-
 def _whitening(size: int, colours: int) -> np.ndarray:
-  """Returns (K + noise)^(-1/2) [P, P] of a patch's numbers, in order of `_patches`."""
+  """Returns (K + noise)^(-1/2) [P, P] of the numbers of a patch, in its order."""
   place = np.stack(np.divmod(np.arange(size * size), size), axis=1)
   apart = np.linalg.norm(place[:, None] - place[None], axis=2)
   among = _COLOURS + (1 - _COLOURS) * np.eye(colours)
@@ -117,7 +107,7 @@ def _width(config: Any) -> int:
   return int(2 * config.filters * config.grid**2)
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   size = config.network.size
   return [(size > 8, f"config.network.size={size} must be at most 8.")]
 

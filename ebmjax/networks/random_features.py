@@ -8,7 +8,7 @@ The mean over Fourier features of phi(x) phi(x') approaches exp(-gamma |x - x'|^
 (Rahimi and Recht 2007); their size does not depend on how many there are.
 Both layers are drawn from the seed in `init` and kept beside the parameters. Methods in
 closed form (`ncm`, `slda`, `ridge`) take the features alone; for all others the paper's
-label gate stands over them:
+label gate is applied to them:
 
     E(x, y) = w . relu(s_y * phi(x)) + b
 
@@ -16,6 +16,7 @@ With `backbone` = conv5, x are the features of the frozen CIFAR-100 trunk.
 """
 
 import math
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import jax
@@ -24,15 +25,16 @@ from flax import linen as nn
 from jax import Array
 
 from ebmjax import data
-from ebmjax.config.schema import Count, Positive
+from ebmjax.config.schema import Count, Positive, Rule
 from ebmjax.networks.cifar10 import WANTS_IMAGES, is_image
 from ebmjax.networks.cifar100 import num_features as trunk_width
-from ebmjax.networks.conv5 import Pretrained, frozen_trunk
+from ebmjax.networks.conv5 import Pretrained, frozen_trunk, frozen_trunk_rules
 from ebmjax.networks.gates import LabelGate, gated_relu_readout
 from ebmjax.networks.heads import EnergyHead, select
+from ebmjax.networks.initialisers import frozen
 from ebmjax.networks.mlp import num_inputs
 from ebmjax.networks.module import from_module
-from ebmjax.networks.spec import Gate, Inputs, NetworkSpec, Skip
+from ebmjax.networks.spec import Gate, Inputs, MakeTrunk, NetworkSpec, Skip
 from ebmjax.types import Network
 
 NumFeatures = Annotated[Count, "number of random features"]
@@ -79,12 +81,6 @@ class Relu(nn.Module):
     """Returns [B, F] of x [B, inputs]."""
     kernel = frozen(self, "kernel", jax.random.normal, x.shape[1], self.num_features)
     return jax.nn.relu(x @ kernel) / math.sqrt(x.shape[1])
-
-
-def frozen(module: nn.Module, name: str, draw: Any, *shape: int) -> Array:
-  """Returns an array that is drawn once and is no parameter."""
-  found = module.variable("fixed", name, lambda: draw(module.make_rng(), shape))
-  return found.value
 
 
 class GatedFeatures(nn.Module):
@@ -172,46 +168,38 @@ def _gated(
   return from_module(module, (size,), classes, prepare)
 
 
-def _caches(config: Any) -> bool:
-  return bool(config.backbone != "none")
+def _cached_trunk(config: Any) -> MakeTrunk | None:
+  none = config.backbone == "none"
+  return None if none else partial(frozen_trunk, config.pretrained)
 
 
 def _width(config: Any) -> int | None:
   return int(config.num_features) if "num_features" in config else None
 
 
-def _constraints(config: Any) -> list[tuple[bool, str]]:
+def _constraints(config: Any) -> list[Rule]:
   network, shape = config.network, data.find(config.data.name).image_shape
   given = f"config.network.backbone={network.backbone!r}"
+  cached = _cached_trunk(network) is not None
   return [
     (
-      _caches(network) and not (shape is None or is_image(shape)),
+      cached and not (shape is None or is_image(shape)),
       f"{given} takes {WANTS_IMAGES} in colour, which those of config.data.name="
       f"{config.data.name!r} are not; use 'none'.",
     ),
     (
-      _caches(network) and not network.pretrained,
-      f"{given} is frozen, and its weights must be given as config.network.pretrained "
-      "(an npz file).",
-    ),
-    (
-      not _caches(network) and network.pretrained != "",
+      not cached and network.pretrained != "",
       f"{given} has no use for config.network.pretrained={network.pretrained!r}; set "
       "config.network.backbone='conv5'.",
     ),
-    (
-      _caches(network) and config.data.augment != "none",
-      f"{given} computes the features once, which config.data.augment forbids; set "
-      "config.data.augment='none'.",
-    ),
+    *frozen_trunk_rules(config, "backbone", frozen=cached, cached=cached),
   ]
 
 
 _SHARED: dict[str, Any] = {
   "classifier": "sbc",
   "num_features": _width,
-  "caches_features": _caches,
-  "frozen_trunk": frozen_trunk,
+  "cached_trunk": _cached_trunk,
   "constraints": _constraints,
 }
 RAW = NetworkSpec(raw, title="energy over raw inputs", **_SHARED)

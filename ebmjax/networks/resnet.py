@@ -20,11 +20,11 @@ FEATURES = CHANNELS[-1]
 
 
 class SlimResNet18(nn.Module):
-  """Images [B, H, W, C] to features [B, 160], the last stage's mean over places.
+  """Maps images [B, H, W, C] to features [B, 160], the spatial mean of the last stage.
 
-  The form of Lopez-Paz and Ranzato (2017): He et al.'s ResNet-18 with 20 channels in
-  the place of 64 and a first convolution of 3x3. With `batch_statistics` the norms use
-  those of the batch and move their running ones.
+  The form of Lopez-Paz and Ranzato (2017): He et al.'s ResNet-18 with 20 channels
+  instead of 64 and a first convolution of 3x3. With `batch_statistics` the norms use
+  those of the batch and update their running ones.
   """
 
   conv_form: str = "auto"
@@ -58,7 +58,7 @@ class SlimResNet18(nn.Module):
 
 
 class LinearClassifier(nn.Module):
-  """A softmax classifier of features alone: E(x, y) = -logit_y(x)."""
+  """A softmax classifier without hidden layers: E(x, y) = -logit_y(x)."""
 
   num_inputs: int
   num_classes: int

@@ -1,10 +1,10 @@
-"""The very weights that PyTorch draws for a seed, without PyTorch.
+"""Reproduces PyTorch's initial weights for a seed, without PyTorch.
 
-The released code sets PyTorch's seed, then builds its network; on split MNIST these
-first weights decide the accuracy by several points, so its figures can only be had from
-them (BENCHMARKS.md, notes 1 and 7). PyTorch's generator on the CPU is the Mersenne
-Twister that NumPy has too. Everything else (batches, negatives, the
-orders of pixels) stays ours.
+The released code sets PyTorch's seed, then builds its network. On split MNIST these
+initial weights change the accuracy by several points, so that its figures can only be
+reproduced from them (BENCHMARKS.md, notes 1 and 7). PyTorch's generator on the CPU is
+the Mersenne Twister, which NumPy has, too. Batches, negatives and the orders of pixels
+remain ours.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from jax import Array
 from ebmjax.networks.spec import Inputs
 from ebmjax.types import Network, PyTree
 
-_BLOCK = 16  # normal numbers are made so many at a time
+_BLOCK = 16  # normal numbers that are computed together
 
 
 def start_from_seeds(network: Network, inputs: Inputs) -> Network:
@@ -35,9 +35,9 @@ def start_from_seeds(network: Network, inputs: Inputs) -> Network:
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
     _, model_state = network.init(key)
-    is_this = jnp.all(known == jax.random.key_data(key)[None], axis=-1)  # [R]
-    poison = jnp.where(jnp.any(is_this), 0.0, jnp.nan)
-    place = jnp.argmax(is_this)
+    is_key = jnp.all(known == jax.random.key_data(key)[None], axis=-1)  # [R]
+    poison = jnp.where(jnp.any(is_key), 0.0, jnp.nan)
+    place = jnp.argmax(is_key)
     params = jax.tree.map(lambda each: jnp.asarray(each)[place] + poison, stacked)
     return params, model_state
 
@@ -82,7 +82,7 @@ def _normal(words: np.random.RandomState, shape: tuple[int, ...]) -> np.ndarray:
   """Returns draws from N(0, 1), 16 or more, by Box and Muller's method.
 
   Of a block of 16 uniform numbers the first eight make radii, the others angles. Where
-  the last block is not full, the last 16 numbers are drawn anew.
+  the last block is not full, the last 16 numbers are drawn again.
   """
   number = int(np.prod(shape))
   whole = number - number % _BLOCK

@@ -1,12 +1,11 @@
 """What a network is built for, and what is known about it besides its code."""
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from jax import Array
 
-from ebmjax.config.schema import Count, Free, Key, Share, keys_of
+from ebmjax.config.schema import Count, Free, Key, Rule, Share, keys_of, no_rules
 from ebmjax.networks.conv import ConvForm as _ConvForm
 from ebmjax.networks.gates import Embedding as _Embedding
 from ebmjax.networks.gates import Normalisation
@@ -26,14 +25,18 @@ Skip = Annotated[bool, "multiply by 1 + the label's gate, not by the gate"]
 MaskDropRate = Annotated[Share, "share of units that a label's mask switches off"]
 
 
+# (what prepares images) -> f(images [B, ...]) -> features [B, F]
+MakeTrunk = Callable[[Preparation], Callable[[Array], Array]]
+
+
 class Inputs(NamedTuple):
   """What a network is built for."""
 
   shape: tuple[int, ...]  # of one input, as batches hold it
   num_classes: int
   num_tasks: int = 1
-  prepare: Preparation = Normalise()  # from what is stored to what a layer sees
-  # The keys [R] that `init` will get: what follows from them can be found beforehand.
+  prepare: Preparation = Normalise()  # from stored inputs to those of the first layer
+  # The keys [R] that `init` will be called with: shapes may depend on what they draw.
   init_keys: Array | None = None
   seeds: Sequence[int] = ()  # [R]
   max_labels: int | None = None  # distinct labels of one batch's candidates
@@ -44,24 +47,13 @@ def _any_shape(shape: tuple[int, ...]) -> bool:
   return True
 
 
-def _never(config: Any) -> bool:
-  del config
-  return False
-
-
-def _no_options(config: Any) -> None:
+def _none(config: Any) -> None:
   del config
 
 
 def hidden_units(config: Any) -> int:
   """Returns the number of features of a network whose last layer is a hidden one."""
   return int(config.hidden)
-
-
-def no_rules(config: Any) -> list[tuple[bool, str]]:
-  """Returns the constraints of a network that runs with anything."""
-  del config
-  return []
 
 
 class NetworkSpec(NamedTuple):
@@ -78,21 +70,15 @@ class NetworkSpec(NamedTuple):
   contexts: bool = False  # its energies depend on the task of a label
   accepts: Callable[[tuple[int, ...]], bool] = _any_shape  # shape of an image or row
   wants: str = "any input"  # what `accepts`, in words
-  num_features: Callable[[Any], int | None] = _no_options  # None: not known beforehand
-  caches_features: Callable[[Any], bool] = _never  # a frozen trunk is computed once
-  # (config, prepare) -> f(images [B, ...]) -> features [B, F], where it caches them
-  frozen_trunk: Callable[..., Callable[[Array], Array]] | None = None
-  compiler_options: Callable[[Any], dict[str, str] | None] = _no_options  # of XLA
-  constraints: Callable[[Any], list[tuple[bool, str]]] = no_rules
+  num_features: Callable[[Any], int | None] = _none  # None: not known in advance
+  # Where a frozen trunk's features are computed once: what builds the trunk.
+  cached_trunk: Callable[[Any], MakeTrunk | None] = _none
+  compiler_options: Callable[[Any], dict[str, str] | None] = _none  # of XLA
+  constraints: Callable[[Any], list[Rule]] = no_rules
   small: Mapping[str, Any] = {}  # keys that make a quick trial run
   version: int = 1  # raised when its results change: part of a result's identity
 
   @property
   def keys(self) -> dict[str, Key]:
     """Returns the keys of config.network beside `name`."""
-    return _keys(self.make)
-
-
-@functools.cache
-def _keys(make: Callable[..., Any]) -> dict[str, Key]:
-  return keys_of(make)
+    return keys_of(self.make)

@@ -1,4 +1,4 @@
-"""Convolutions that make images smaller by their stride, and the way back."""
+"""Strided convolutions, and their transposes."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ _SIDE = 4  # of a kernel
 
 
 class Strided(nn.Module):
-  """A 4x4 convolution that makes images smaller by its stride, or `back` larger."""
+  """A 4x4 convolution with a stride; `back`: its transpose, which enlarges images."""
 
   features: int
   stride: int = 2
@@ -51,12 +51,12 @@ def convolve_back(x: Array, kernel: Array, stride: int) -> Array:
   """
   batch, height, width, _ = x.shape
   shape = (batch, height * stride, width * stride, kernel.shape[2])
-  forth = partial(convolve, kernel=kernel, stride=stride)
-  (out,) = jax.linear_transpose(forth, jax.ShapeDtypeStruct(shape, x.dtype))(x)
+  forward = partial(convolve, kernel=kernel, stride=stride)
+  (out,) = jax.linear_transpose(forward, jax.ShapeDtypeStruct(shape, x.dtype))(x)
   return out
 
 
 def _padding(size: int, side: int, stride: int) -> tuple[int, int]:
-  """Returns the zeros before and after, so that every stride begins one patch."""
+  """Returns the zeros before and after a side that give one patch per stride."""
   total = max((-(-size // stride) - 1) * stride + side - size, 0)
   return total // 2, total - total // 2

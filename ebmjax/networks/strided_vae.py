@@ -1,4 +1,4 @@
-"""A small variational autoencoder of images, of strided convolutions alone."""
+"""A small variational autoencoder of images, made of strided convolutions alone."""
 
 import math
 
@@ -12,13 +12,13 @@ from ebmjax.networks.vae import Code, Coder
 
 
 class StridedVariationalAutoencoder(nn.Module):
-  """Images through `layers` convolutions of stride 2 to a code, and back.
+  """Encodes images by `layers` convolutions of stride 2, and decodes them.
 
-  Each convolution after the first doubles the channels, and the way back halves them.
-  BatchNorm and ReLU stand between convolutions; the code is a linear map of the last
-  one's outputs, and the way back starts at a linear map of the code. Images come and go
-  as rows [B, P]. A side that 2^layers does not divide is padded, and cut on the way
-  back.
+  In the encoder each convolution after the first doubles the channels; the decoder
+  halves them. Between convolutions there are BatchNorm and ReLU. The code is a linear
+  map of the last convolution's outputs, and the decoder starts with a linear map of the
+  code. Inputs and outputs are rows [B, P]. A side that is not divisible by 2^layers is
+  padded, and cut again by the decoder.
   """
 
   shape: tuple[int, int, int]  # height, width, colours
@@ -30,7 +30,7 @@ class StridedVariationalAutoencoder(nn.Module):
     widths = [self.channels * 2**i for i in range(self.layers)]
     inputs = [self.shape[2], *widths[:-1]]
     last = self.layers - 1
-    # No bias in front of a norm, which would take it away.
+    # No bias before a norm, which would cancel it.
     self.inner = [
       Conv(inputs[i], width, 2, use_bias=i == last) for i, width in enumerate(widths)
     ]
@@ -46,10 +46,10 @@ class StridedVariationalAutoencoder(nn.Module):
   def __call__(
     self, x: Array, noise: Array, counted: Array | None = None
   ) -> tuple[Array, Code]:
-    """Returns rows as they come back of rows x [B, P], and the codes.
+    """Returns the reconstruction of rows x [B, P], and their codes.
 
-    In training `counted` [B] bool says whose statistics the norms take; without it they
-    use their running ones.
+    In training, the norms use the statistics of the rows that `counted` [B] bool marks;
+    without it, they use their running ones.
     """
     x = x.reshape(-1, *self.shape)
     for i, layer in enumerate(self.inner):

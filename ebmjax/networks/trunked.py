@@ -1,6 +1,6 @@
 """A network in two parts: a convolutional trunk, and an MLP over its features."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from flax import linen as nn
@@ -10,11 +10,10 @@ from ebmjax.networks.spec import Inputs
 from ebmjax.types import Network, PyTree
 
 # What training does to the trunk. `batch_statistics` is the released code's: weights
-# frozen, while BatchNorm still normalises by the batch and moves its running statistics
+# frozen, while BatchNorm still uses the batch's statistics and updates its running ones
 # (Deviation: the paper does not say so). `fixed_statistics` freezes those too: features
 # can be computed once.
 BackboneMode = Literal["batch_statistics", "fixed_statistics", "finetune"]
-BACKBONE_MODES = get_args(BackboneMode)
 
 
 def with_trunk(
@@ -27,9 +26,9 @@ def with_trunk(
 ) -> Network:
   """Returns the network head(trunk(x), labels) on images [B, H, W, C].
 
-  The trunk is called as trunk(x, batch_statistics) and has norms with running ones.
+  The trunk is called as trunk(x, batch_statistics), and its norms keep running ones.
 
-  Frozen weights live in the model state, out of the optimiser's reach, and so do the
+  Frozen weights are part of the model state, which is not optimised, and so are the
   norms' statistics. `weights` are the trunk's variables, or None to draw them. (With
   `fixed_statistics` there is no trunk to train: the network takes its features.)
   """

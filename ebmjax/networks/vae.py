@@ -1,4 +1,4 @@
-"""A variational autoencoder of images as rows: what a generator of old data is."""
+"""A variational autoencoder of images as rows, to generate old data."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Code(NamedTuple):
   log_variance: Array  # [B, Z]
 
   def at(self, noise: Array) -> Array:
-    """Returns the codes [B, Z] that noise [B, Z] of N(0, 1) stands for."""
+    """Returns codes [B, Z], given noise [B, Z] of N(0, 1)."""
     return self.mean + jnp.exp(self.log_variance / 2) * noise
 
   def divergence(self) -> Array:
@@ -28,7 +28,7 @@ class Code(NamedTuple):
 
 
 class Coder(nn.Module):
-  """From the features of a row to the distribution of its code."""
+  """Maps the features of a row to the distribution of its code."""
 
   latent: int
 
@@ -41,7 +41,7 @@ class Coder(nn.Module):
 
 
 class Decoder(nn.Module):
-  """From codes through hidden layers to rows of `outputs` numbers."""
+  """Maps codes through hidden layers to rows of `outputs` numbers."""
 
   outputs: int
   hidden: int
@@ -74,19 +74,19 @@ class VariationalAutoencoder(nn.Module):
     self.decoder = Decoder(self.pixels, self.hidden, self.layers)
 
   def __call__(self, x: Array, noise: Array) -> tuple[Array, Code]:
-    """Returns logits [B, P] and codes of x [B, P]; noise [B, Z] moves the codes."""
+    """Returns logits [B, P] and codes of x [B, P]; noise [B, Z] samples the codes."""
     for layer in self.encoder:
       x = nn.relu(layer(x))
     code = self.coder(x)
     return self.decode(code.at(noise)), code
 
   def decode(self, z: Array) -> Array:
-    """Returns logits [B, P] of the images that codes z [B, Z] stand for."""
+    """Returns logits [B, P] of the images with codes z [B, Z]."""
     return self.decoder(z)
 
 
 def elbo_losses(x: Array, logits: Array, code: Code) -> Array:
-  """Returns [B]: minus the evidence bound of x [B, P] in [0, 1], over pixels.
+  """Returns [B]: the negative evidence bound of x [B, P] in [0, 1], per pixel.
 
   The cross-entropy of the pixels, and the divergence of the codes from N(0, I), both
   divided by the number of pixels.

@@ -27,22 +27,23 @@ def measure(spec: RunSpec) -> dict[str, int]:
   """Returns the budget of one seed, as results.json has it."""
   key, learner = spec.tables.key[0], spec.learner
   state = jax.eval_shape(learner.init, key)
-  ready = jax.eval_shape(learner.prepare, state)
-  tasks, sizes = spec.stream.classes.shape[1], spec.stream.classes[0].sum(axis=1)
+  ready = jax.eval_shape(learner.ready, state)
+  classes = spec.stream.classes[0]  # [T, C]
   setting = spec.config.stream.setting
-  # Loops of that length go over the labels of a batch.
-  passes = int(sizes.sum() if setting == "joint" else sizes.max())
+  # The length of loops over the labels of a batch; tasks may share labels.
+  in_batch = classes.any(axis=0) if setting == "joint" else classes
+  passes = int(in_batch.sum(axis=-1).max())
   parts = describe_parts(spec)
   step = flops.count(learner.step, state, key, batch_shapes(spec), passes=passes)
-  at_end = flops.count(learner.prepare, state, passes=passes)
-  if learner.consolidates and setting == "boundary_aware":
+  at_end = flops.count(learner.ready, state, passes=passes)
+  if learner.consolidate and setting == "boundary_aware":
     view = _finished_task(spec)
     at_end += flops.count(learner.consolidate, state, key, view, passes=passes)
   images = spec.config.eval.batch_size
   answer = flops.count(learner.energies, ready, _rows(spec, images), passes=passes)
   return {
     "parameters": parts["parameters"],
-    "training_flops": parts["steps"] * step + tasks * at_end,
+    "training_flops": parts["steps"] * step + len(classes) * at_end,
     "bytes_kept": bytes_kept(state, jax.eval_shape(spec.network.init, key)),
     "inference_flops": round(answer / images),
   }

@@ -20,12 +20,12 @@ def make_prepare(
   learner: Learner, compiler: Compiler = IN_TURN
 ) -> Callable[[PyTree], PyTree]:
   """Returns prepare(states) -> what `evaluate` takes in their place, for all tasks."""
-  if learner.prepare is Learner._field_defaults["prepare"]:
+  if learner.prepare is None:
     return lambda states: states
 
   def one(state: PyTree, shared: None) -> PyTree:
     del shared
-    return learner.prepare(state)
+    return learner.ready(state)
 
   return compiler.compile(one, lambda states: (states, None))
 
@@ -35,9 +35,9 @@ def make_evaluate(
 ) -> Callable[..., Counts]:
   """Compiles evaluate(states, tables, images, task, candidates [C]) -> counts [R, ...].
 
-  The test rows of a task go through in blocks of `block`; energies of all labels of a
-  block are one batched call. What `make_prepare` made of the states saves time. Besides
-  the counts there are the numbers of `each_image`, [R, M'] in the order of the rows.
+  The test rows of a task are evaluated in blocks of `block`; the energies of all labels
+  of a block are one batched call. States from `make_prepare` save time. Besides the
+  counts, the result has the values of `each_image`, [R, M'] in the order of the rows.
   """
 
   def one(seed: Any, shared: Any) -> Counts:
@@ -85,12 +85,12 @@ def count(
 
 
 def each_image(energies: Array, y: Array, candidates: Array) -> Counts:
-  """Returns of each image [B] what ranks it and calibrates it.
+  """Returns, for each image [B], what ranking and calibration need.
 
-  `lowest` is the lowest energy of the candidates [C], `excess` is that less their free
-  energy -logsumexp(-E), so that exp(-excess) is the probability of the predicted label:
-  a difference that keeps its digits where energies are large. `hit` says whether the
-  prediction is y.
+  `lowest` is the lowest energy of the candidates [C]. `excess` is `lowest` minus their
+  free energy -logsumexp(-E), so that exp(-excess) is the probability of the predicted
+  label: a difference that keeps its digits if energies are large. `hit` says whether
+  the prediction is y.
   """
   lowest = jnp.min(jnp.where(candidates[None, :], energies, jnp.inf), axis=1)
   above = jnp.where(candidates[None, :], energies - lowest[:, None], jnp.inf)
@@ -100,7 +100,7 @@ def each_image(energies: Array, y: Array, candidates: Array) -> Counts:
 
 
 def empty_counts(num_classes: int) -> Counts:
-  """Returns counts of no image at all."""
+  """Returns the counts of no images."""
   square = (num_classes, num_classes)
   scalars = {name: jnp.int32(0) for name in ("images", "correct", "correct_own")}
   return scalars | {
@@ -126,10 +126,10 @@ def collect(
   scored: Collection[int],
   outside: Collection[int] = (),
 ) -> Evaluation:
-  """Returns the evaluation made of counts of tasks; only `scored` tasks are seen.
+  """Returns the evaluation from the counts of tasks, of which `scored` have been seen.
 
-  The others, asked ahead of their training, have a task-incremental accuracy alone;
-  those `outside` are what the seen ones are to be told from.
+  The others, evaluated before their training, only have a task-incremental accuracy.
+  Images of the tasks `outside` are those that energies should separate from seen ones.
   """
   host = {task: jax.device_get(counts) for task, counts in per_task.items()}
   first = next(iter(host.values()))
@@ -161,7 +161,7 @@ def _ranked(
   """Returns a run's AUROC and FPR95, by lowest and by free energy, and calibration."""
 
   def of_images(name: str, tasks: Collection[int]) -> np.ndarray:
-    """Returns a number of each image [N] of tasks; padding stands behind the images."""
+    """Returns a value of each image [N] of tasks; padding follows the images."""
     parts = [host[task][name][run, : host[task]["images"][run]] for task in tasks]
     return np.concatenate(parts).astype(np.float64)
 

@@ -1,10 +1,10 @@
 """Counts the floating-point operations of a function, from its jaxpr.
 
-A multiply-add is two operations, and each number that comes of other arithmetic is one;
+A multiply-add is two operations, and each result of other arithmetic is one;
 moving, choosing and converting numbers is free, and so are integers. A compiler's own
 count misses loops, whose bodies it counts once, and routines of other libraries, such
-as a Cholesky factorisation; the jaxpr has both. It holds for every backend, and no
-program is compiled for it.
+as a Cholesky factorisation; the jaxpr has both. The count holds for every backend, and
+nothing is compiled for it.
 """
 
 import math
@@ -17,15 +17,7 @@ import numpy as np
 
 # What moves, chooses or converts numbers.
 _FREE = {
-  *(
-    "broadcast_in_dim",
-    "reshape",
-    "squeeze",
-    "expand_dims",
-    "transpose",
-    "rev",
-    "iota",
-  ),
+  *("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev"),
   *("slice", "dynamic_slice", "dynamic_update_slice", "gather", "scatter", "split"),
   *("concatenate", "pad", "select_n", "copy", "copy_p", "device_put", "stop_gradient"),
   *("convert_element_type", "bitcast_convert_type", "optimization_barrier"),

@@ -1,7 +1,7 @@
 """Counts the memory that a run holds on a device, before anything is compiled.
 
-What a step needs besides, for activations and gradients, is only known to the compiler
-and not counted: it grows with the batch, and with vmap also with the seeds.
+What a step needs for activations and gradients is only known to the compiler and not
+counted: it grows with the batch, and with vmap also with the seeds.
 """
 
 import logging
@@ -30,14 +30,14 @@ class Memory(NamedTuple):
   copies: int  # of the state, while the seeds take turns
   images: int  # to train and to test on, or their features, with their classes
   tables: int  # what the steps look up: labels, permutations, rows of the tasks
-  chunk: int  # the rows and tasks of the steps that are run in one go
+  chunk: int  # the rows and tasks of the steps of one call
 
 
 def count(spec: RunSpec) -> Memory:
-  """Returns what the arrays of a run take.
+  """Returns the bytes of a run's arrays.
 
-  States are moved on in place, except that a loop over several seeds writes the new
-  states beside the old ones and has one seed's in hand.
+  States are updated in place, except that a loop over several seeds writes the new
+  states beside the old ones and holds a copy of one seed's.
   """
   init = scan.make_init(spec.learner, scan.Compiler(spec.driver))
   seeds, runs = len(spec.seeds), len(spec.seeds) * len(spec.configs)
@@ -61,7 +61,7 @@ def count(spec: RunSpec) -> Memory:
 
 
 def _image_bytes(images: scan.Images, rows: int) -> int:
-  """Returns what a call with so many rows holds of a set of images."""
+  """Returns the bytes of a set of images that a call with so many rows holds."""
   return num_bytes(images) // len(images.y) * feeding.part_size(images, rows)
 
 
@@ -100,11 +100,11 @@ def explain_oom() -> Iterator[None]:
   try:
     yield
   except (MemoryError, JaxRuntimeError) as error:
-    said = str(error).strip()
-    other = not re.search("out of memory|RESOURCE_EXHAUSTED", said, re.IGNORECASE)
+    message = str(error).strip()
+    other = not re.search("out of memory|RESOURCE_EXHAUSTED", message, re.IGNORECASE)
     if isinstance(error, JaxRuntimeError) and other:
       raise
-    line = said.splitlines()[0][:120].rstrip(". ") if said else "on the host"
+    line = message.splitlines()[0][:120].rstrip(". ") if message else "on the host"
     raise UserError(
       f"there is not enough memory for this run ({line}); lower config.seeds, "
       "config.stream.batch_size or config.network.hidden."

@@ -1,10 +1,10 @@
 """The precision of matrix products and convolutions, whatever the network and method.
 
-`auto` is JAX's own: single precision on a CPU and what the device is fast with
-elsewhere. `highest` and `tf32` ask for it by name. `bfloat16` rounds both factors of
-every product to bfloat16, gradients included, and adds in single precision; weights and
-optimiser stay in single precision. A CPU computes the same with single-precision
-products of rounded numbers.
+`auto` is JAX's default: single precision on a CPU, and what is fast on the device
+elsewhere. `highest` and `tf32` request a precision by name. `bfloat16` rounds both
+factors of every product to bfloat16, gradients included, and adds in single precision;
+weights and optimiser stay in single precision. A CPU computes the same with
+single-precision products of rounded numbers.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,9 @@ from jax import Array, lax
 
 from ebmjax.types import Learner
 
-PRECISIONS = ("auto", "highest", "tf32", "bfloat16")
 _NAMES = {"highest": "highest", "tf32": "tensorfloat32"}  # as JAX knows them
 _PRODUCTS = ("dot_general", "conv_general_dilated")
-# Where a primitive that is only called has its program.
+# The parameter that holds the program of a primitive that only calls it.
 _CALLS = {
   **dict.fromkeys(("jit", "pjit", "checkpoint"), "jaxpr"),
   **dict.fromkeys(("closed_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
@@ -27,15 +26,13 @@ _CALLS = {
 
 
 def with_precision(learner: Learner, precision: str) -> Learner:
-  """Returns the learner with its products in a precision, of PRECISIONS."""
+  """Returns the learner with its products in a config.runner.precision."""
   if precision == "auto":
     return learner
   change = in_bfloat16 if precision == "bfloat16" else _named(_NAMES[precision])
-  return learner._replace(
-    step=change(learner.step),
-    consolidate=change(learner.consolidate),
-    energies=change(learner.energies),
-  )
+  # The first weights are the same in every precision: a network may draw them by a
+  # product.
+  return learner.wrapped(change, skip="init")
 
 
 def _named(name: str) -> Callable[..., Any]:
@@ -61,7 +58,7 @@ def in_bfloat16(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _run(program: Any, arguments: Sequence[Any]) -> list[Any]:
-  """Returns the outputs of a jaxpr, its products rounded, of its inputs."""
+  """Returns the outputs of a jaxpr for its inputs, with its products rounded."""
   jaxpr = getattr(program, "jaxpr", program)
   known = dict(zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True))
   known |= dict(zip(jaxpr.invars, arguments, strict=True))

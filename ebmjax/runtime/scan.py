@@ -217,7 +217,7 @@ def make_consolidate(
     finished = TaskView(
       images.x, labels, order, jnp.maximum(rows, 0), rows >= 0, task, seen
     )
-    return learner.consolidate(state, key, finished)
+    return learner.end_task(state, key, finished)
 
   return compiler.compile(
     one, lambda states, tables, *shared: ((states, tables), shared), donate=True

@@ -209,10 +209,8 @@ def frozen_trunk(
   config: ConfigDict, prepare: Preparation
 ) -> Callable[[Array], Array] | None:
   """Returns what is computed once of every image; None where nothing is."""
-  network = networks.find(config.network.name)
-  if network.frozen_trunk and network.caches_features(config.network):
-    return network.frozen_trunk(config.network, prepare)
-  return None
+  make = networks.find(config.network.name).cached_trunk(config.network)
+  return make and make(prepare)
 
 
 def _max_labels(config: ConfigDict, classes: np.ndarray) -> int:

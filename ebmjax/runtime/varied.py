@@ -1,7 +1,7 @@
 """Several settings in one compiled program: numbers that differ from run to run.
 
-Runs that differ in keys marked `Traced` alone can be trained together: each is a block
-of seeds, and the number of its setting, kept beside the learner's state, chooses its
+Runs that only differ in keys marked `Traced` can be trained together: each is a block
+of seeds, and the number of its setting, kept beside the learner's state, selects its
 values.
 """
 
@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from ebmjax.config import flat_keys
 from ebmjax.config.groups import keys_of
-from ebmjax.types import Batch, Learner, PyTree, TaskView
+from ebmjax.types import Batch, Learner, PyTree
 
 Values = Mapping[str, Any]  # dotted key -> float64 [P], or a `Value`
 
@@ -41,8 +41,8 @@ def _both_ways(operate: Operation) -> tuple[Operation, Operation]:
 class Value:
   """A number with a value for each of P settings, of which `point` [] chooses one.
 
-  Arithmetic with numbers of Python is done on the host and in double precision, as with
-  the one value of a run alone, so that both round alike.
+  Arithmetic with Python numbers is done on the host in double precision, as with the
+  single value of a run alone, so that both round alike.
   """
 
   __hash__ = None  # type: ignore[assignment]
@@ -117,15 +117,23 @@ def learner_of(make: Callable[[Values], Learner], values: Values) -> Learner:
     state, metrics = at(varied.point).step(varied.state, key, batch)
     return varied._replace(state=state), metrics
 
-  def consolidate(varied: Varied, key: Array, view: TaskView) -> Varied:
-    state = at(varied.point).consolidate(varied.state, key, view)
-    return varied._replace(state=state)
-
   def energies(varied: Varied, x: Array) -> Array:
     return at(varied.point).energies(varied.state, x)
 
-  def prepare(varied: Varied) -> Varied:
-    return varied._replace(state=at(varied.point).prepare(varied.state))
+  def moved(name: str) -> Callable[..., Varied]:
+    """Returns the function of that name, which takes and returns a state."""
 
-  consolidates = make({}).consolidates
-  return Learner(init, step, consolidate, energies, consolidates, prepare)  # type: ignore[arg-type]
+    def move(varied: Varied, *rest: Any) -> Varied:
+      state = getattr(at(varied.point), name)(varied.state, *rest)
+      return varied._replace(state=state)
+
+    return move
+
+  one = make({})
+  return Learner(
+    init,  # type: ignore[arg-type]
+    step,
+    moved("consolidate") if one.consolidate else None,
+    energies,
+    moved("prepare") if one.prepare else None,
+  )

@@ -16,24 +16,14 @@ Twenty images of four classes in two tasks, three batches of two each:
 """
 
 from ebmjax.streams.build import Stream, build, stack, task_ends
-from ebmjax.streams.schedules import (
-  boundary_aware_schedule,
-  boundary_free_schedule,
-  joint_schedule,
-  task_weights,
-)
 from ebmjax.streams.tasks import TaskSet, make_tasks, shown_images
 
 __all__ = [
   "Stream",
   "TaskSet",
-  "boundary_aware_schedule",
-  "boundary_free_schedule",
   "build",
-  "joint_schedule",
   "make_tasks",
   "shown_images",
   "stack",
   "task_ends",
-  "task_weights",
 ]

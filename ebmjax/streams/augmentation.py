@@ -1,4 +1,4 @@
-"""Random changes of images, on the device, drawn again for every batch."""
+"""Random changes of images on the device, drawn for every batch."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,9 +15,9 @@ _MARGIN = 4
 def crop_and_flip(key: Array, x: Array, *, padding: str = "constant") -> Array:
   """Returns x [B, H, W, C], each image cropped at random and flipped half the time.
 
-  Images are padded by 4 pixels on each side, black ones or mirrored (`symmetric`), and
-  cut back to their size. Deviation: the released code does this on CIFAR-10, the paper
-  is silent.
+  Images are padded by 4 pixels on each side, black or mirrored (`symmetric`), and cut
+  back to their size. Deviation: the released code does this on CIFAR-10, the paper does
+  not mention it.
   """
   crop_key, flip_key = jax.random.split(key)
   corners = jax.random.randint(crop_key, (x.shape[0], 2), 0, 2 * _MARGIN + 1)

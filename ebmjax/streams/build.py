@@ -14,7 +14,7 @@ from ebmjax.streams.tasks import TaskSet, class_groups, make_tasks
 
 
 class Stream(NamedTuple):
-  """Everything a run needs to know of its data, per seed; `stack` adds an axis [R]."""
+  """All that a run needs to know about its data, per seed; `stack` adds an axis [R]."""
 
   rows: np.ndarray  # [S, B] int32, rows of the training images
   tasks: np.ndarray  # [S, B] int8, the task of each row
@@ -50,8 +50,8 @@ def build(
   )
   rows = np.empty(positions.shape, np.int32)
   for task, members in enumerate(train_rows):
-    mine = task_of_row == task
-    rows[mine] = members[positions[mine]]
+    in_task = task_of_row == task
+    rows[in_task] = members[positions[in_task]]
   return Stream(
     rows=rows,
     tasks=task_of_row.astype(np.int8),
@@ -67,8 +67,8 @@ def build(
 def stack(streams: list[Stream]) -> Stream:
   """Returns one stream whose arrays have a leading axis of runs [R].
 
-  A random class order gives tasks of other sizes per seed: tables of rows are padded
-  to the longest.
+  With a random class order, the sizes of tasks differ between seeds: tables of rows are
+  padded to the longest.
   """
   widest = {
     name: max(getattr(stream, name).shape[1] for stream in streams)
@@ -99,8 +99,9 @@ _SCHEDULES = {
 def _iterations(spec: Any, class_sizes: np.ndarray) -> int:
   """Returns the steps of a task (boundary-free: nominally); class_sizes [G].
 
-  Without boundaries, epochs of the smallest task. That of the fixed order of classes
-  counts in any order, so that the streams of all seeds are equally long.
+  Without boundaries, they are epochs of the smallest task. Its size is taken from the
+  fixed order of classes even if the order is random, so that the streams of all seeds
+  are equally long.
   """
   if spec.setting != "boundary_free":
     return int(spec.iterations)
@@ -130,5 +131,5 @@ def _pad(rows: list[np.ndarray]) -> np.ndarray:
 
 
 def _widen(table: np.ndarray, width: int) -> np.ndarray:
-  """Returns table [T, M] filled up with -1 to [T, width]."""
+  """Returns table [T, M] padded with -1 to [T, width]."""
   return np.pad(table, [(0, 0), (0, width - table.shape[1])], constant_values=-1)

@@ -33,13 +33,13 @@ def boundary_free_schedule(
   """Returns positions [S, B] within the row's task and tasks [S, B], cross-faded.
 
   S = T * iterations. A batch draws its rows' tasks from `task_weights` and, within a
-  task, distinct images; rows are ordered by task. Deviation: the paper's appendix lets
-  single classes fade; in its released code it is tasks.
+  task, distinct images; rows are ordered by task. Deviation: the paper's appendix fades
+  single classes; its released code fades tasks.
   """
   check_batch(min(sizes), batch_size)
   steps = len(sizes) * iterations
   upto = np.cumsum(task_weights(steps, len(sizes)), axis=1)
-  upto[:, -1] = 1.0  # rounding must not leave a gap at the top
+  upto[:, -1] = 1.0  # rounding must leave no gap below 1
   draws = rng.random((steps, batch_size))
   tasks = np.sort((draws[:, :, None] >= upto[:, None, :]).sum(axis=2), axis=1)
   positions = np.empty((steps, batch_size), np.int64)
@@ -60,7 +60,7 @@ def joint_schedule(
   """Returns positions [S, B] within the row's task and tasks [S, B], all tasks at once.
 
   As many steps as with boundaries, T * iterations; all images of all tasks are
-  reshuffled together at every epoch. The upper target of continual learning.
+  reshuffled together at every epoch. An upper bound for continual learning.
   """
   tasks = np.repeat(np.arange(len(sizes)), sizes)
   positions = np.concatenate([np.arange(size) for size in sizes])

@@ -15,7 +15,7 @@ _TASKS = Key(
 _SCENARIO = Key(
   "scenario",
   "class",
-  "known at test time: nothing (class), nothing, with shared labels (domain), the task",
+  "at test time the task is unknown (class, or domain: shared labels) or known (task)",
   choices=SCENARIOS,
 )
 _BATCH = Key("batch_size", 128, "rows of a batch", range=Range(least=1))
@@ -39,13 +39,13 @@ _FIRST_PERMUTATION = Key(
 _ITERATIONS = Key("iterations", 2000, "training steps per task", range=Range(least=1))
 _EPOCHS = Key("epochs_per_task", 10, "passes over the images of a task", range=Range(1))
 
-# Kinds of tasks, and their keys.
+# The kinds of tasks, with their keys.
 STREAMS: dict[str, tuple[Key, ...]] = {
   "split": (_CLASS_ORDER, _CLASS_GROUPS),
   "permuted": (_FIRST_PERMUTATION,),
 }
 # What is known of task boundaries, and the keys that say how long training takes.
-# joint: no stream at all, every task's images at once from the start.
+# joint: no stream, but the images of all tasks from the start.
 SETTINGS: dict[str, tuple[Key, ...]] = {
   "boundary_aware": (_ITERATIONS,),
   "boundary_free": (_EPOCHS,),

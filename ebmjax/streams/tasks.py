@@ -1,4 +1,4 @@
-"""Tasks of a seed: which classes, under which labels, with which order of pixels."""
+"""The tasks of a seed: their classes, labels and orders of pixels."""
 
 import math
 from collections.abc import Sequence
@@ -50,8 +50,8 @@ def make_tasks(
 def class_groups(spec: Any, num_raw: int) -> list[np.ndarray]:
   """Returns the raw classes of each split task, in the fixed order of classes.
 
-  They are those of `spec.class_groups`, or all classes distributed evenly: where their
-  number is not a multiple of the tasks', the first tasks have one more.
+  They are those of `spec.class_groups`, or all classes distributed evenly: if their
+  number is not a multiple of the number of tasks, the first tasks have one more.
   """
   listed = getattr(spec, "class_groups", ())
   if listed:
@@ -67,8 +67,8 @@ def class_groups(spec: Any, num_raw: int) -> list[np.ndarray]:
 def shown_images(spec: Any, images: Any) -> Any:
   """Returns images of NumPy or JAX as the stream shows them, before any permutation.
 
-  Grey ones flat, [N, P], and those of MNIST's size padded where pixels are permuted;
-  colour ones [N, H, W, 3] and rows [N, F] as they are.
+  Grey images become rows [N, P]; those of MNIST's size are padded first if pixels are
+  permuted. Colour images [N, H, W, 3] and rows [N, F] stay as they are.
   """
   if images.ndim == 4:
     if spec.name == "permuted":

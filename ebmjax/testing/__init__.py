@@ -1,9 +1,9 @@
-"""The library's tests of components, for use in other packages as well.
+"""The library's tests of components, also for use in other packages.
 
     def test_my_method():
       check_method(my_package.method.SPEC, budget=12)
 
-An AssertionError says in one sentence what the component must do instead.
+An AssertionError says in one sentence what is wrong with the component.
 """
 
 from ebmjax.testing.methods import check_method

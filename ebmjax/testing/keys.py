@@ -1,4 +1,4 @@
-"""What holds for the keys of any component, and for its use of random keys."""
+"""Requirements on the keys of any component, and on its use of random keys."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ def require_documented(keys: Mapping[str, Key]) -> None:
 
 
 def require_valid(values: Mapping[str, Any], keys: Mapping[str, Key], of: str) -> None:
-  """Requires that values are those of known keys, and allowed."""
+  """Requires that values belong to known keys and are allowed."""
   for name, value in values.items():
     known = ", ".join(keys) or "none"
     assert name in keys, f"{of} sets {name}, which is not a key; the keys are {known}"
@@ -26,7 +26,7 @@ def require_valid(values: Mapping[str, Any], keys: Mapping[str, Key], of: str) -
 
 
 def reuses_key(function: Any, *given: Any) -> bool:
-  """Returns whether a random key is used twice; JAX finds it while it traces."""
+  """Returns whether a random key is used twice; JAX finds out while tracing."""
   with jax.debug_key_reuse(True):
     try:
       jax.jit(function).trace(*given)

@@ -1,6 +1,6 @@
 """Tests of a method: what the runner, evaluation and checkpoints rely on.
 
-`check_method` runs all of it. The checks take a `Trial`, so that a test can also be one
+`check_method` runs all checks. Each takes a `Trial`, so that a test can also run one
 check of one method; programs are compiled once for all of them.
 """
 
@@ -31,15 +31,15 @@ from ebmjax.testing.tasks import (
 )
 from ebmjax.types import Learner, Problem
 
-# One for all checks: another would be compiled again. It leaves alone what has no
-# gradient, and rounding stays rounding; its state goes through checkpoints.
+# Shared by all checks: another would be compiled again. SGD leaves alone what has no
+# gradient and does not amplify rounding; its momentum is state for checkpoints.
 SGD = optax.sgd(0.05, momentum=0.9)
 ADAM = optax.adam(3e-3)
-_NETWORK: dict[str, Any] = {"hidden": 24, "context": 3}  # of a network with these keys
+_NETWORK: dict[str, Any] = {"hidden": 24, "context": 3}  # if it has these keys
 
 
 class Trial(NamedTuple):
-  """A method in a small problem; hashable, so that its learner is built once."""
+  """A method on a small problem; hashable, so that its learner is built once."""
 
   make: Callable[..., Learner]
   boundaries: bool  # whether it has to consolidate at them
@@ -74,7 +74,7 @@ def make_trial(
 
 
 def make_problem(trial: Trial, tx: optax.GradientTransformation) -> Problem:
-  """Returns two tasks of two classes, images being rows of 12 pixels."""
+  """Returns two tasks of two classes; images are rows of 12 pixels."""
   known = networks.find(trial.network).keys
   network = networks.make(
     trial.network,
@@ -88,7 +88,7 @@ def make_problem(trial: Trial, tx: optax.GradientTransformation) -> Problem:
   return Problem(network, objective, tx, row, NUM_TASKS)
 
 
-@functools.cache  # the same functions again: nothing is compiled twice
+@functools.cache  # returns the same functions, so that nothing is compiled twice
 def make_learner(trial: Trial, tx: optax.GradientTransformation = ADAM) -> Learner:
   """Returns the method's learner of the small problem."""
   return trial.make(make_problem(trial, tx), **dict(trial.settings))
@@ -140,6 +140,13 @@ def _start(learner: Learner) -> Any:
   return jax.jit(learner.init)(jax.random.key(0))
 
 
+def _end_task(learner: Learner) -> Callable[..., Any]:
+  """Returns the compiled `consolidate`, or the identity if there is none."""
+  if learner.consolidate is None:
+    return lambda state, key, view: state
+  return jax.jit(learner.consolidate)
+
+
 def check_compiled_equals_eager(trial: Trial) -> None:
   """A step has the same result with and without jit."""
   learner = make_learner(trial, SGD)
@@ -156,17 +163,17 @@ def check_seeds_are_independent(trial: Trial) -> None:
   batches, view = (batch_at(0), later_batch(1, task=1)), view_of(0)
 
   def run(init, step, consolidate, key, other):
-    """A step, the end of the task, and a step with what it left behind."""
+    """Runs a step, the end of the task, and a step after it."""
     state, _ = step(init(key), key, batches[0])
     return step(consolidate(state, other, view), other, batches[1])
 
-  # Function by function: the programs of one seed are those of the other checks.
-  alone = jax.jit(learner.init), jax.jit(learner.step), jax.jit(learner.consolidate)
+  # Compiled one by one: the programs of one seed are those of the other checks.
+  alone = jax.jit(learner.init), jax.jit(learner.step), _end_task(learner)
   seeds = (0, 0, None)
   together = run(
     jax.jit(jax.vmap(learner.init)),
     jax.jit(jax.vmap(learner.step, seeds)),
-    jax.jit(jax.vmap(learner.consolidate, seeds)),
+    _end_task(learner.wrapped(lambda function: jax.vmap(function, seeds))),
     keys,
     later,
   )
@@ -193,15 +200,15 @@ def check_consolidating_keeps_types(trial: Trial) -> None:
   """Consolidating keeps the state's structure, shapes and types."""
   learner = make_learner(trial, SGD)
   state = jax.jit(learner.init).eval_shape(jax.random.key(0))
-  after = jax.jit(learner.consolidate).eval_shape(state, jax.random.key(0), view_of(0))
+  after = jax.eval_shape(_end_task(learner), state, jax.random.key(0), view_of(0))
   trees.require_alike(state, after, "the state after consolidating")
 
 
 def check_consolidates_as_declared(trial: Trial) -> None:
-  """The learner's `consolidates` is the spec's `boundaries`."""
+  """The learner has a `consolidate` if and only if its spec has `boundaries`."""
   found = make_learner(trial, SGD).consolidates
   assert found == trial.boundaries, (
-    f"the learner has consolidates={found}, and its spec boundaries={trial.boundaries}"
+    f"the learner has consolidates={found}, but its spec boundaries={trial.boundaries}"
   )
 
 
@@ -211,7 +218,7 @@ def check_trains_after_boundaries(trial: Trial) -> None:
   state = train(learner, _start(learner), 3)
   for task in range(NUM_TASKS):
     key = jax.random.key(50 + task)
-    state = jax.jit(learner.consolidate)(state, key, view_of(task))
+    state = _end_task(learner)(state, key, view_of(task))
     state, metrics = jax.jit(learner.step)(state, key, later_batch(task, task + 1))
     assert np.isfinite(metrics["loss"]), f"the loss after boundary {task} is not finite"
   trees.require_finite(state, "the state after two boundaries")
@@ -254,7 +261,7 @@ def check_one_class_keeps_energies(trial: Trial) -> None:
 
 
 def check_one_class_keeps_state(trial: Trial) -> None:
-  """Nor does anything else change, for a method that stores and generates nothing."""
+  """Nothing else changes either, unless a method stores or generates data."""
   _, state, after, _ = _step_on_one_class(trial)
   trees.require_same(state, after, "the state after a single class")
 
@@ -286,7 +293,8 @@ def check_uses_each_key_once(trial: Trial) -> None:
     ("step", (state, key, batch_at(0))),
     ("consolidate", (state, key, view_of(0))),
   ):
-    reused = reuses_key(getattr(learner, name), *given)
+    function = getattr(learner, name)
+    reused = function is not None and reuses_key(function, *given)
     assert not reused, f"{name} uses a random key twice; split it or fold a number in"
 
 

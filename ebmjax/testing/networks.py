@@ -1,7 +1,7 @@
 """Tests of a network: what losses, methods and evaluation rely on.
 
-`check_network` runs all of it. The checks take a `Trial`, so that a test can also be
-one check of one network; programs are compiled once for all of them.
+`check_network` runs all checks. Each takes a `Trial`, so that a test can also run one
+check of one network; programs are compiled once for all of them.
 """
 
 import functools
@@ -24,7 +24,7 @@ from ebmjax.testing.keys import require_documented, require_valid, reuses_key
 from ebmjax.types import Network
 
 CLASSES, SIZE = 4, 3
-# Rows and images, grey ones and colours; the first that a network accepts is its trial.
+# Rows, grey images and colour images; a trial is of the first that a network accepts.
 SHAPES = ((12,), (8, 8, 3), (8, 8, 1), (32, 32, 3), (13, 9, 3), (12, 20), (3, 3, 3))
 
 
@@ -57,7 +57,7 @@ def make_trial(spec: NetworkSpec, **keys: Any) -> Trial:
   return Trial(spec.make, accepted[0], tuple(sorted({**spec.small, **keys}.items())))
 
 
-@functools.cache  # the same functions again: nothing is compiled twice
+@functools.cache  # returns the same functions, so that nothing is compiled twice
 def build(trial: Trial) -> Built:
   """Returns the trial's network with variables and images."""
   inputs = Inputs(trial.shape, CLASSES, num_tasks=2)
@@ -94,14 +94,14 @@ def check_spec(spec: NetworkSpec) -> None:
 
 
 def check_accepts(spec: NetworkSpec) -> None:
-  """A shape is refused by `accepts`, in words, or the network works with it.
+  """The network works with each shape that it accepts, and says why it refuses others.
 
-  So it does with a grey image as a row, if it is given images so.
+  If it takes rows, it also works with each grey image as a row.
   """
   for shape in SHAPES:
     if not spec.accepts(shape):
-      said = spec.wants != NetworkSpec._field_defaults["wants"]
-      assert said, f"`accepts` refuses {shape}; say in `wants` what it takes"
+      explained = spec.wants != NetworkSpec._field_defaults["wants"]
+      assert explained, f"`accepts` refuses {shape}; say in `wants` what it takes"
       continue
     _require_built(spec, shape)
     if spec.takes_rows and len(shape) > 1:
@@ -117,7 +117,7 @@ def _require_built(spec: NetworkSpec, shape: tuple[int, ...]) -> None:
 
 
 def check_features(trial: Trial, spec: NetworkSpec) -> None:
-  """Features are [B, F], with the F that the spec declares, if it does."""
+  """Features are [B, F], with the F that the spec declares, if any."""
   network, params, state, x = build(trial)
   if network.features is no_features:
     return
@@ -164,7 +164,7 @@ def check_rows_are_independent(trial: Trial) -> None:
 
 
 def check_gradients_reach_every_label(trial: Trial) -> None:
-  """Each label's energy has a gradient that no other label's has."""
+  """Each label's energy has a gradient of its own, unlike those of other labels."""
   network, params, state, x = build(trial)
 
   def total(params: Any, label: Any) -> Any:
@@ -190,7 +190,7 @@ def check_compiled_equals_eager(trial: Trial) -> None:
 
 
 def check_seeds_are_independent(trial: Trial) -> None:
-  """Networks under vmap start and answer as they do one after the other."""
+  """Under vmap, networks start and answer as they do one after the other."""
   network, _, _, x = build(trial)
   keys, labels = jax.random.split(jax.random.key(1), 2), jnp.arange(CLASSES)
 
@@ -208,7 +208,7 @@ def check_seeds_are_independent(trial: Trial) -> None:
 
 
 def check_state_moves_in_training_alone(trial: Trial) -> None:
-  """A pass keeps the types of the other variables, and at test time their values."""
+  """A pass keeps the types in `model_state`, and at test time the values."""
   built, labels = build(trial), jnp.arange(CLASSES)
   given = built.params, built.model_state, built.x, labels
   run = _compiled(built.network)

@@ -28,8 +28,9 @@ def export_trunk(
   found = read_run(run)
   seed = found.seeds[0] if seed is None else seed
   outputs(found, [seed])  # raises where there is no such seed
-  network = networks.find(found.config.network.name)
-  if not network.frozen_trunk or network.caches_features(found.config.network):
+  network = found.config.network
+  cached = networks.find(network.name).cached_trunk(network) is not None
+  if "backbone_mode" not in network or cached:
     raise WorkdirError(
       f"the network of {run} has no trunk of its own; use configs/pretrain_cifar10.py."
     )

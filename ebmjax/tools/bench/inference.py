@@ -52,7 +52,7 @@ def _beside_classifier(case: Inference, spec: RunSpec, rounds: int) -> Row:
 def ours(spec: RunSpec, blocks: int) -> Rate:
   """Returns a function that infers labels as an evaluation does, and its rate."""
   learner = spec.learner
-  return _timed(spec, blocks, learner.energies, learner.prepare)
+  return _timed(spec, blocks, learner.energies, learner.ready)
 
 
 def plain(spec: RunSpec, blocks: int, form: str) -> Rate:

@@ -156,7 +156,7 @@ def describe(spec: RunSpec, work: str) -> dict[str, str]:
   classes = spec.stream.classes[0]  # [T, C]
   known = networks.find(network.name)
   kind, _, trunk = network.name.partition("_")
-  has_trunk = not known.takes_rows and not known.caches_features(network)
+  has_trunk = not known.takes_rows and not known.cached_trunk(network)
   in_row = math.prod(spec.train_images.x.shape[1:])
   values = {
     "work": work,
