@@ -65,7 +65,7 @@ def check(settings: Sequence[Setting], folder: Path, load: Load) -> None:
 
 
 def claim(config: ConfigDict, workdir: Path) -> None:
-  """Refuses a `workdir` that holds another configuration's run."""
+  """Refuses a `workdir` that holds the run of another configuration."""
   try:
     Workdir(workdir).claim(resolve(config))
   except WorkdirError as error:
