@@ -31,14 +31,14 @@ def with_settings(config: ConfigDict, settings: Mapping[str, Any]) -> ConfigDict
 
 
 def lookup(config: ConfigDict, dotted: str) -> Any:
-  """Returns the value of a key such as "stream.tasks"."""
+  """Looks up a key such as "stream.tasks"."""
   for part in dotted.split("."):
     config = config[part]
   return config
 
 
 def flat_keys(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-  """Returns {"stream.tasks": 5, ...}: the leaves of the tree by dotted name."""
+  """Flattens a tree to {"stream.tasks": 5, ...}, its leaves by dotted name."""
   out: dict[str, Any] = {}
   for key, value in config.items():
     if isinstance(value, Mapping | ConfigDict):
@@ -49,7 +49,7 @@ def flat_keys(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the tree of dotted keys: the inverse of `flat_keys`."""
+  """Rebuilds the tree of dotted keys: the inverse of `flat_keys`."""
   tree: dict[str, Any] = {}
   for key, value in flat.items():
     *groups, name = key.split(".")

@@ -11,7 +11,7 @@ Spec = TypeVar("Spec")
 
 
 def find_in(group: str, registry: Mapping[str, Spec], name: str, kind: type) -> Spec:
-  """Returns the spec that config.GROUP.name names: a registered one, or MODULE:NAME.
+  """Finds the spec that config.GROUP.name names: a registered one, or MODULE:NAME.
 
   Without a registry, the key is config.GROUP itself.
   """
@@ -34,7 +34,7 @@ def find_in(group: str, registry: Mapping[str, Spec], name: str, kind: type) -> 
 
 
 def resolve(path: str) -> Any:
-  """Returns the object at an import path such as "package.module:NAME"."""
+  """Imports the object of a path such as "package.module:NAME"."""
   module, _, name = path.partition(":")
   try:
     found = importlib.import_module(module)

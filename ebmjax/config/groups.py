@@ -56,8 +56,8 @@ _DATA = (
     choices=tuple(AUGMENTATIONS),
   ),
   Key("mean", (), "mean of each channel, pixels from 0 to 1; (): the data set's"),
-  Key("std", (), "standard deviation of each channel, likewise"),
-  _key("images", 0, "use only the first so many training images; 0: all", 0),
+  Key("std", (), "standard deviation of each channel, in the same way"),
+  _key("images", 0, "number of training images to use, from the first; 0: all", 0),
   _key(
     "validation",
     0,
@@ -68,7 +68,7 @@ _DATA = (
 )
 _EVAL = (
   Key("at_task_ends", True, "evaluate at task ends; the last step is always evaluated"),
-  _key("every", 0, "also evaluate every so many steps; 0: do not", 0),
+  _key("every", 0, "also evaluate after every N steps; 0: do not", 0),
   _key("batch_size", 200, "test images in a batch", 1),
   Key("metrics", (), "import paths of your own metrics, package.module:METRIC"),
 )
@@ -185,7 +185,7 @@ def is_installed(settings: Mapping[str, Any]) -> bool:
 
 
 def complete(settings: Mapping[str, Any], *, drop_unknown: bool = False) -> ConfigDict:
-  """Returns the configuration of flat `settings`, with defaults for all other keys.
+  """Makes the configuration of flat `settings`, with defaults for all other keys.
 
   Settings of components that are not chosen are left out, so that an experiment can
   have settings for every choice. A key that no component has is refused, or left out

@@ -36,7 +36,7 @@ def python_path() -> str:
 
 
 def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
-  """Returns the configuration and the workdir of `argv`, as in sys.argv."""
+  """Parses `argv`, as in sys.argv, to a configuration and a workdir."""
   chosen = _value_of("config", argv)
   if not chosen:
     raise ConfigError(
@@ -57,7 +57,7 @@ def distributed(argv: list[str]) -> str:
 
 
 def load(chosen: str, choices: Mapping[str, Any] | None = None) -> ConfigDict:
-  """Returns the configuration of FILE[:variants]; `choices` replace those of the file.
+  """Loads the configuration of FILE[:variants]; `choices` replace those of the file.
 
   A choice is a key such as "method.name", which decides what other keys there are.
   """
@@ -80,7 +80,7 @@ def load(chosen: str, choices: Mapping[str, Any] | None = None) -> ConfigDict:
 
 
 def _load_for(chosen: str, argv: list[str]) -> ConfigDict:
-  """Returns the configuration with the choices that flags of `argv` make."""
+  """Loads the configuration with the choices that flags of `argv` make."""
   names = [key for key in _overrides(argv) if key in CHOICES]
   return load(chosen, {key: _value_of(f"config.{key}", argv) for key in names})
 
@@ -107,7 +107,7 @@ def help_text(usage: str, argv: list[str]) -> str:
 
 
 def _describe_key(name: str, key: Key, value: Any) -> str:
-  """Returns a key with its value, its help and its choices."""
+  """Formats a key with its value, its help and its choices."""
   margin = " " * 6
   text = f"{key.help}: {', '.join(key.choices)}" if key.choices else key.help
   return f"  --config.{name}={value!r}\n" + textwrap.fill(
@@ -137,7 +137,7 @@ def default_workdir(chosen: str) -> str:
 
 
 def _read_flags(argv: list[str], config: ConfigDict) -> Any:
-  """Returns the values of the flags; other errors keep absl's wording."""
+  """Parses the flags; errors that are not explained here keep absl's wording."""
   values = flags.FlagValues()
   flags.DEFINE_string("workdir", None, "The run's folder.", flag_values=values)
   flags.DEFINE_string("distributed", "auto", "See main.", flag_values=values)
@@ -159,7 +159,7 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
 
 
 def _module(chosen: str) -> Any:
-  """Returns the module of FILE[:variants]."""
+  """Imports the file of FILE[:variants]."""
   path = Path(chosen.partition(":")[0])
   if not path.exists() and not path.is_absolute() and (root() / path).is_file():
     path = root() / path
@@ -201,7 +201,7 @@ def _value_of(name: str, argv: list[str]) -> str:
 
 
 def _without(name: str, argv: list[str]) -> list[str]:
-  """Returns argv without --name=VALUE or --name VALUE."""
+  """Removes --name=VALUE or --name VALUE from argv."""
   kept, skip = [], False
   for argument in argv:
     flag, equals, _ = argument.partition("=")
@@ -213,7 +213,7 @@ def _without(name: str, argv: list[str]) -> list[str]:
 
 
 def require_overrides(rest: list[str]) -> list[str]:
-  """Returns the keys that `rest` of a command line changes, and refuses other flags."""
+  """Refuses flags other than changes of keys, and returns the keys."""
   for argument in rest:
     if not _OVERRIDE.match(argument):
       raise UsageError(f"the argument {argument!r} is not known; see --help.")
@@ -225,7 +225,7 @@ def _overrides(argv: list[str]) -> list[str]:
 
 
 def _suggest_key(flag: str, config: ConfigDict) -> str:
-  """Returns a question that names the key meant by a flag without --config, or ""."""
+  """Suggests, as a question, the key that a flag without --config means; or ""."""
   names = [
     name
     for name in flat_keys(config)
@@ -235,7 +235,7 @@ def _suggest_key(flag: str, config: ConfigDict) -> str:
 
 
 def _wrong_value(said: str, config: ConfigDict) -> str:
-  """Returns what is wrong with a key's value, from absl's message; "" if not known."""
+  """Describes what is wrong with a key's value, from absl's message; or ""."""
   found = re.match(r"flag --config\.([\w.]+)=(.*?): ", said)
   if found is None or found[1] not in (known := flat_keys(config)):
     return ""

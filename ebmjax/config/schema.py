@@ -89,7 +89,7 @@ Rate = Annotated[float, Range(above=0.0, below=10.0)]
 
 
 def keys_of(make: Callable[..., Any]) -> dict[str, Key]:
-  """Returns the keys of a component: the keyword-only parameters of its factory."""
+  """Lists the keys of a component: the keyword-only parameters of its factory."""
   hints = typing.get_type_hints(make, include_extras=True)
   parameters = inspect.signature(make).parameters.values()
   return {
@@ -118,7 +118,7 @@ def _key(name: str, hint: Any, default: Any) -> Key:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-  """Returns the most similar name, compared by the last part of dotted names.
+  """Finds the most similar name, compared by the last part of dotted names.
 
   Names of the same group come first.
   """
@@ -134,7 +134,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def choices_sentence(value: Any, choices: Iterable[str]) -> str:
-  """Returns a sentence that lists the valid choices and suggests the nearest one."""
+  """Lists the valid choices in a sentence, and suggests the nearest one."""
   choices = list(choices)
   hint = nearest(str(value), choices)
   start = f"did you mean {hint!r}? The" if hint else "the"

@@ -22,7 +22,7 @@ _ENDINGS = {"none": "", "flat": "_capacity"}
 
 
 def upgrade(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a run's configuration, nested, with the current keys and result versions.
+  """Converts a run's configuration to the current keys, nested, with result versions.
 
   Keys that were added later get their defaults; results without versions get version 1.
   If a component is not installed, its keys are unknown and nothing is converted.

@@ -1,4 +1,4 @@
-"""Loads the data set a configuration asks for, whole and verified, or raises."""
+"""Loads the data set of a configuration, complete and verified, or raises."""
 
 import sys
 import textwrap
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def load(config: Any) -> Dataset:
-  """Returns the data set that `config` names.
+  """Loads the data set that `config` names.
 
   Attributes of config: `name`; `source`, where to look; `dir`, the folder with the
   files or the TFDS sets ("": TFDS' default folder, and no folder of files);
@@ -135,7 +135,7 @@ def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
 def _load_best(
   spec: DatasetSpec, folder: str, download: bool, require_full: bool
 ) -> Dataset:
-  """Returns the set on disk or from a download, or else the embedded subset.
+  """Loads the set from disk or by download, or else the embedded subset.
 
   The subset, with a banner, only replaces a set that is not available: damaged files
   raise.

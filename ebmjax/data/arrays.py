@@ -69,7 +69,7 @@ def digest(dataset: Dataset) -> str:
 def check_split(
   split: Split, image_shape: tuple[int, ...], num_classes: int, remedy: str
 ) -> Split:
-  """Returns the split with int32 labels, or raises if it is not valid."""
+  """Checks a split and returns it with int32 labels."""
   x, y, x_from, y_from = split
   if x.dtype != np.uint8 or x.shape[1:] != image_shape:
     raise DataError(

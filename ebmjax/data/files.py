@@ -22,7 +22,7 @@ def at_hand(spec: DatasetSpec, folder: Path) -> bool:
 
 
 def load(spec: DatasetSpec, folder: Path) -> Dataset:
-  """Returns the set in a folder, from official files if there are any, else an npz."""
+  """Loads the set in a folder, from official files if there are any, else an npz."""
   layout, paths = _find_files(spec, folder)
   npz_path = folder / f"{spec.name}.npz"
   if paths or not npz_path.is_file():
@@ -49,13 +49,13 @@ def build(spec: DatasetSpec, train: Split, test: Split, kind: str) -> Dataset:
 
 
 def _spellings(name: str) -> list[str]:
-  """Returns the names that a file may have on disk, unpacked ones first."""
+  """Lists the names that a file may have on disk, unpacked ones first."""
   plain = [name, name.replace("-idx", ".idx")]
   return plain + [f"{spelling}.gz" for spelling in plain]
 
 
 def _find_files(spec: DatasetSpec, folder: Path) -> tuple[Layout, dict[str, Path]]:
-  """Returns the layout of the official files in a folder, and the path of each file.
+  """Finds the layout of the official files in a folder, and the path of each file.
 
   This is the first of the most complete layouts, or that of the downloads if there is
   no official file.

@@ -18,7 +18,7 @@ _LARGEST = 1 << 30  # bytes; a small gzip file can unpack to any size
 
 
 def unpack(path: Path) -> bytes:
-  """Returns the content of a plain or gzip file.
+  """Reads a plain or gzip file.
 
   The first bytes decide which it is, because browsers unpack files but keep names that
   end in .gz.
@@ -42,7 +42,7 @@ def unpack(path: Path) -> bytes:
 
 
 def parse(content: bytes, rank: int, name: str) -> np.ndarray:
-  """Returns the uint8 array of `rank` axes in an idx file; refuses incomplete files."""
+  """Parses the uint8 array of `rank` axes in an idx file; refuses incomplete files."""
   header_size = 4 + 4 * rank
   if len(content) < header_size:
     raise DataError(f"{name} is truncated within its header: {REMEDY}.")

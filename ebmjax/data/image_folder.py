@@ -48,7 +48,7 @@ def read_images(folder: Path, mode: str) -> tuple[list[str], np.ndarray]:
 
 
 def _files_by_class(root: Path) -> list[tuple[str, Path]]:
-  """Returns (class, file) of every image, sorted by class and name."""
+  """Lists (class, file) of every image, sorted by class and name."""
   classes = [path for path in _sorted(root) if path.is_dir()]
   if not classes:
     raise DataError(
@@ -68,7 +68,7 @@ def _files_by_class(root: Path) -> list[tuple[str, Path]]:
 
 
 def _sorted(folder: Path) -> list[Path]:
-  """Returns the paths in a folder, sorted, without hidden ones."""
+  """Lists the paths in a folder, sorted, without hidden ones."""
   return sorted(path for path in folder.iterdir() if not _is_hidden(Path(path.name)))
 
 
@@ -132,7 +132,7 @@ def _opened(path: Path) -> Any:
 
 
 def _decode(image: Any, mode: str, path: Path) -> np.ndarray:
-  """Returns the pixels [H, W] or [H, W, 3] uint8 of an open file."""
+  """Decodes an open file to pixels [H, W] or [H, W, 3] uint8."""
   try:
     return np.asarray(image.convert(mode))
   except Exception as error:  # such as of a truncated file

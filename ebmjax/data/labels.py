@@ -8,7 +8,7 @@ from ebmjax.errors import DataError
 
 
 def check(y: np.ndarray, count: int, name: str) -> np.ndarray:
-  """Returns labels [N] as integers or strings, or raises if they are not valid."""
+  """Checks labels [N] and returns them as integers or strings."""
   if y.ndim != 1:
     raise DataError(
       f"{name} must hold one label per row, but has shape {y.shape}: give an array [N] "
@@ -34,7 +34,7 @@ def check(y: np.ndarray, count: int, name: str) -> np.ndarray:
 def number(
   train: np.ndarray, test: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None, tuple[int | str, ...]]:
-  """Returns the classes of training and test rows, int32, and the label of each class.
+  """Numbers the classes; returns those of all rows, int32, and the label of each class.
 
   Classes are numbered in the order of their labels; if all strings are integers, they
   are ordered as integers.

@@ -10,7 +10,7 @@ from ebmjax.data.pixels import blocks
 def statistics(
   x: np.ndarray, *, by_feature: bool = True
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-  """Returns the mean and std of each channel of inputs x [N, ...].
+  """Computes the mean and std of each channel of inputs x [N, ...].
 
   Images are taken as values from 0 to 1; grey ones have one channel, colour ones three.
   Each feature of rows is a channel; without `by_feature`, as for streams that permute
@@ -25,6 +25,6 @@ def statistics(
 
 
 def _table(block: np.ndarray, channels: int) -> np.ndarray:
-  """Returns inputs as float64 [values, channels]."""
+  """Reshapes inputs to float64 [values, channels]."""
   values = block.reshape(-1, channels).astype(np.float64)
   return values / 255 if block.dtype == np.uint8 else values

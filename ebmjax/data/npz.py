@@ -23,7 +23,7 @@ _HEADERS = {
 def read(
   path: Path, keys: Sequence[str] | None, remedy: str, form: str = ""
 ) -> dict[str, np.ndarray]:
-  """Returns the named arrays, which a file must hold; without names, all arrays.
+  """Reads the named arrays, which a file must hold; without names, all arrays.
 
   A large uncompressed array stays on disk and is mapped into memory. `remedy` says what
   to do about a damaged file; `form` describes the arrays that a file may hold, if there
@@ -54,7 +54,7 @@ def read_splits(
 
 
 def names(path: Path, remedy: str) -> list[str]:
-  """Returns the names of all arrays of a file."""
+  """Lists the arrays of a file."""
   with _opened(path, remedy) as archive:
     return [_name(member) for member in archive.infolist()]
 
@@ -82,7 +82,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 def _read_member(
   path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> np.ndarray:
-  """Returns one array after verifying its checksum."""
+  """Reads one array and verifies its checksum."""
   with archive.open(member) as file:
     header = _read_header(file)
     if header is not None and header[2].hasobject:
@@ -114,7 +114,7 @@ def _require_size(
 
 
 def _read_header(file: IO[bytes]) -> tuple[Any, ...] | None:
-  """Returns (shape, whether in Fortran order, dtype); None in an unusual format."""
+  """Reads (shape, whether in Fortran order, dtype); None in an unusual format."""
   version = np.lib.format.read_magic(file)
   return _HEADERS[version](file) if version in _HEADERS else None
 

@@ -34,7 +34,7 @@ def load(
     "share of each class to test on, if there is no test part",
   ] = 0.2,
 ) -> Dataset:
-  """Returns the data in `dir`, named after its file or folder.
+  """Loads the data in `dir`, named after its file or folder.
 
   `range` and `test_share` are as in `from_arrays`. A large npz with a test part stays
   on disk; without one, both parts are copied into memory.
@@ -61,7 +61,7 @@ OWN = DatasetSpec(name="own", title="own data", sources=("files",), load=load)
 
 
 def _read(path: Path) -> tuple[list[Split], str, str, tuple[str, ...] | None]:
-  """Returns the parts, name, origin and class names of the data at `path`."""
+  """Reads the data at `path`; returns its parts, name, origin and class names."""
   if path.is_file():
     if path.suffix != ".npz":
       raise DataError(f"{path} is not an npz file: set config.data.dir to {_KINDS}.")

@@ -21,7 +21,7 @@ _ITEM_TYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8")
 
 
 def load_dict(content: bytes, name: str) -> dict[str, Any]:
-  """Returns the dictionary of a pickle, with NumPy arrays and with keys as str.
+  """Loads the dictionary of a pickle, with NumPy arrays and with keys as str.
 
   The official files were written by Python 2, whose strings are read as bytes.
   """
@@ -129,7 +129,7 @@ def _refuse(*args: Any) -> None:
 
 
 def _text(value: Any) -> str:
-  """Returns a string of Python 2 or 3 as str."""
+  """Decodes a string of Python 2 or 3."""
   if type(value) is bytes:
     return value.decode("latin1")
   if type(value) is not str:

@@ -21,7 +21,7 @@ def blocks(x: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def check_shape(x: np.ndarray, name: str) -> np.ndarray:
-  """Returns x as images [N, H, W] or [N, H, W, 3], or as rows [N, F], or raises."""
+  """Checks x and returns it as images [N, H, W] or [N, H, W, 3], or rows [N, F]."""
   if x.dtype.kind not in "buif":
     raise DataError(f"{name} holds values of type {x.dtype}: give integers or floats.")
   if x.ndim == 4 and x.shape[3] == 1:
@@ -37,7 +37,7 @@ def check_shape(x: np.ndarray, name: str) -> np.ndarray:
 
 
 def to_rows(x: np.ndarray, name: str) -> np.ndarray:
-  """Returns rows [N, F] as float32, or raises if a value is not finite."""
+  """Converts rows [N, F] to float32; raises if a value is not finite."""
   with np.errstate(over="ignore"):  # what overflows becomes infinite and is refused
     rows = x if x.dtype == np.float32 else x.astype(np.float32)
   _extent([rows], name)
@@ -47,7 +47,7 @@ def to_rows(x: np.ndarray, name: str) -> np.ndarray:
 def to_images(
   parts: Sequence[np.ndarray], given: Sequence[float], name: str
 ) -> tuple[list[np.ndarray], Range, str]:
-  """Returns the parts of a set as images, their range, and a phrase that states it.
+  """Converts the parts of a set to images; also returns their range and a phrase on it.
 
   Images are uint8 if that is lossless, and float32 from 0 to 1 otherwise. `given` is
   the range (low, high), or () for the one of 0 to 1 and 0 to 255 that fits.
@@ -121,7 +121,7 @@ def _choose_range(extent: Range, given: Sequence[float], name: str) -> Range:
 
 
 def _levels(block: np.ndarray, scale: Range) -> np.ndarray:
-  """Returns pixels as float64 from 0 to 255."""
+  """Scales pixels to float64 from 0 to 255."""
   low, high = scale
   return (block.astype(np.float64) - low) * (255 / (high - low))
 

@@ -61,7 +61,7 @@ class DatasetSpec(NamedTuple):
     None  # (spec) -> a subset that replaces it
   )
   load: Callable[..., Any] | None = None
-  generated: bool = False  # nothing is stored: the network draws the images
+  generated: bool = False  # nothing is stored: the network generates the images
   version: int = 1  # of the arrays; results of different versions are not comparable
 
   @property

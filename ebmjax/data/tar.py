@@ -37,7 +37,7 @@ class _Bounded:
 
 
 def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
-  """Returns the content of the named files of a plain or compressed archive.
+  """Reads the named files of a plain or compressed archive.
 
   The folders inside the archive are ignored.
   """

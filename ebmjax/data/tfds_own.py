@@ -13,7 +13,7 @@ _DEPTHS = ("", "*.*.*", "*/*.*.*", "*/*/*.*.*")  # version, set, config, data_di
 
 
 def find(folder: Path) -> Path | None:
-  """Returns the version folder of the only prepared set in a folder, or None.
+  """Finds the version folder of the only prepared set in a folder, or None.
 
   If the set has several versions, this is the newest.
   """

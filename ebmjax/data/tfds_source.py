@@ -33,7 +33,7 @@ def default_dir() -> str:
 
 
 def find_prepared(spec: DatasetSpec, data_dir: Path) -> Prepared | None:
-  """Returns our own prepared set, or else a stock one, or None."""
+  """Finds our own prepared set, or else a stock one, or None."""
   own = tfds_prepare.own_folder(spec, data_dir)
   if tfds_prepare.is_prepared(own):
     return Prepared(own, ours=True)
@@ -103,7 +103,7 @@ def _official_order(index: np.ndarray, where: str, remedy: str) -> np.ndarray:
 
 
 def read_columns(prepared: Prepared, name: str) -> dict[str, np.ndarray]:
-  """Returns the features of a split as arrays [N, ...], in the order on disk."""
+  """Reads the features of a split as arrays [N, ...], in the order on disk."""
   with tfds_prepare.quiet_tfds() as tfds:
     builder = tfds.builder_from_directory(prepared.folder)
     source = builder.as_data_source(split=name, file_format="array_record")

@@ -93,7 +93,7 @@ def write(folder: Path, found: Sequence[dict[str, Any]]) -> None:
 
 
 def _points(given: argparse.Namespace, rest: list[str]) -> list[Point]:
-  """Returns the runs of the study, small ones first; `rest` are changes of keys."""
+  """Lists the runs of the study, small ones first; `rest` are changes of keys."""
   loading.require_overrides(rest)
   every = product(MODELS, sorted(set(given.images)), NETWORKS)
   return [

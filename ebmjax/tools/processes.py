@@ -149,7 +149,7 @@ class _Team:
 
 
 def _make_logs(folder: Path, processes: int) -> list[Path]:
-  """Returns the log file of each process, and empties all but the first."""
+  """Empties the log files of all processes but the first; returns all paths."""
   paths = [folder / f"process-{i}.log" for i in range(processes)]
   with failures.explain_write_errors(folder, "or give another with --logs"):
     folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def _make_logs(folder: Path, processes: int) -> list[Path]:
 def _environments(
   processes: int, devices: int | None, gpus: list[str]
 ) -> list[dict[str, str]]:
-  """Returns the environment variables to add for each process."""
+  """Lists the environment variables to add for each process."""
   address = f"localhost:{_free_port()}"
   shared = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": str(processes)}
   shared["PYTHONPATH"] = loading.python_path()

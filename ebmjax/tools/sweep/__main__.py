@@ -96,7 +96,7 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
 def _make(
   given: argparse.Namespace, rest: list[str]
 ) -> tuple[list[sweeping.Setting], list[sweeping.Setting]]:
-  """Returns the settings to choose among, and the same for the test."""
+  """Makes the settings to choose among, and those for the test."""
   drawn = []
   if given.range or given.random is not None:
     drawn = sweeping.draw(given.range, given.random or 0)
@@ -147,7 +147,7 @@ def _require_first_task(settings: list[sweeping.Setting], select: str) -> None:
 def _held_out(
   settings: list[sweeping.Setting], asked: int | None, load: running.Load
 ) -> tuple[list[sweeping.Setting], int]:
-  """Returns the settings with images held out, and how many of each class."""
+  """Holds images out in all settings; returns these and the number for each class."""
   if asked is not None and asked < 1:
     raise ConfigError(
       f"--validation={asked} holds out no image, so the best setting would be chosen "

@@ -114,7 +114,7 @@ def run_all(
 def groups(
   settings: Sequence[Setting], folder: Path, at_once: int = 0
 ) -> list[list[int]]:
-  """Returns the positions of settings that can be trained together.
+  """Groups the positions of settings that can be trained together.
 
   They differ only in traced keys and have reached the same step. A finished setting
   forms a group of its own; if several processes share a run, every setting does.

@@ -41,7 +41,7 @@ def make(
   rest: Sequence[str],
   drawn: Sequence[Assignments] = (),
 ) -> list[Setting]:
-  """Returns the settings, each with a valid configuration.
+  """Makes the settings, each with a valid configuration.
 
   Grids ("config.a=1,2") are combined with each other, with the `lists` and with the
   `drawn` points. A list has joint assignments ("config.a=1 config.b=2") or is a file
@@ -99,7 +99,7 @@ def _between(low: float, high: float, share: float) -> float:
 
 
 def _bounds(text: str) -> tuple[str, tuple[float, float]]:
-  """Returns the key and the ends of "config.a=LOW:HIGH"."""
+  """Parses "config.a=LOW:HIGH" to the key and its ends."""
   key, ends = _assignment(text, "--range")
   try:
     low, high = map(float, ends.split(":"))
@@ -114,7 +114,7 @@ def _bounds(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def with_key(settings: Sequence[Setting], key: str, value: Any) -> list[Setting]:
-  """Returns the settings with config.key=value, and validates them again."""
+  """Sets config.key=value in all settings, and validates them again."""
   configs = [with_settings(setting.config, {key: value}) for setting in settings]
   for config in configs:
     resolve(config)
@@ -151,7 +151,7 @@ def short_names(keys: Iterable[str]) -> list[str]:
 
 
 def _grid(text: str) -> list[Assignments]:
-  """Returns the points of "config.a=1,2"; commas in brackets do not separate values."""
+  """Parses "config.a=1,2" to points; commas in brackets do not separate values."""
   key, values = _assignment(text, "--grid")
   points = re.split(r",(?![^(\[]*[)\]])", values)
   if not all(point.strip() for point in points):
@@ -162,7 +162,7 @@ def _grid(text: str) -> list[Assignments]:
 
 
 def _listed(text: str) -> list[Assignments]:
-  """Returns the point that `text` states, or those of the file that it names."""
+  """Parses the point that `text` states, or those of the file that it names."""
   lines = [text]
   if "=" not in text or os.path.isfile(text):
     try:
@@ -190,7 +190,7 @@ def _joint(line: str) -> Assignments:
 
 
 def _assignment(text: str, flag: str) -> tuple[str, str]:
-  """Returns the key, without "config.", and the text after the equals sign."""
+  """Splits "config.a=1" into the key, without "config.", and the text of its value."""
   key, equals, value = text.partition("=")
   key = key.strip().lstrip("-").removeprefix("config.")
   if not equals or not key:
@@ -203,7 +203,7 @@ def _assignment(text: str, flag: str) -> tuple[str, str]:
 
 
 def _distinct_keys(axes: list[list[Assignments]]) -> list[str]:
-  """Returns the keys of all axes, in order; refuses a key of two axes."""
+  """Lists the keys of all axes, in order; refuses a key of two axes."""
   keys = [key for axis in axes for key in dict.fromkeys(itertools.chain(*axis))]
   for key, times in Counter(keys).items():
     if times > 1:
