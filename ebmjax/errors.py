@@ -1,4 +1,4 @@
-"""Errors that a user can fix: one sentence with what was found and the remedy.
+"""Errors that a user can fix: one sentence that states the problem and the remedy.
 
 Every command prints the sentence and ends with the error's exit code.
 """
@@ -6,16 +6,17 @@ Every command prints the sentence and ends with the error's exit code.
 import re
 from typing import Any
 
-# Controls, turns of direction, and halves of characters (of names that are no UTF-8).
-_OBEYED = re.compile(
+# Control characters, bidi overrides and lone surrogates (from file names that are not
+# UTF-8).
+_UNPRINTABLE = re.compile(
   "[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def printable(value: Any) -> Any:
-  """Returns a value of JSON whose text no terminal obeys, and every file can hold."""
+  """Replaces control characters and surrogates in the strings of a JSON value."""
   if isinstance(value, str):
-    return _OBEYED.sub("\ufffd", value)
+    return _UNPRINTABLE.sub("\ufffd", value)
   if isinstance(value, list):
     return [printable(each) for each in value]
   if isinstance(value, dict):
@@ -24,7 +25,7 @@ def printable(value: Any) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-  """Returns the first line of an error of others, without the dot at its end."""
+  """Returns the first line of an exception's message, without its final period."""
   return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
@@ -34,7 +35,7 @@ class UserError(Exception):
   exit_code = 1
 
   def __str__(self) -> str:
-    """Returns the sentence; names of files in it may be anybody's."""
+    """Returns the sentence; file names in it may contain any character."""
     return str(printable(super().__str__()))
 
 
@@ -49,7 +50,7 @@ class ConfigError(UserError):
 
 
 class DataError(UserError):
-  """A data set that is missing, damaged or not what it should be."""
+  """A data set that is missing, damaged or of the wrong form."""
 
 
 class WorkdirError(UserError):
@@ -57,13 +58,13 @@ class WorkdirError(UserError):
 
 
 class BusyError(WorkdirError):
-  """A workdir that another process is running in: try again later."""
+  """A workdir in which another process is running: try again later."""
 
-  exit_code = 75  # EX_TEMPFAIL of sysexits.h: who started the run can tell it apart
+  exit_code = 75  # EX_TEMPFAIL of sysexits.h, which schedulers can tell from a failure
 
 
 class CheckpointError(UserError):
-  """Checkpoints exist, and none of them can be read."""
+  """Checkpoints exist, but none of them can be read."""
 
 
 class DivergenceError(UserError):

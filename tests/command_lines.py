@@ -124,7 +124,10 @@ FAULTS = {
       "--config.stream.scenario=task",
       "--config.negatives=all_classes",
     ],
-    ["config.negatives='all_classes' sets the classes of all tasks", "use 'all_seen'."],
+    [
+      "config.negatives='all_classes' compares the classes of all tasks",
+      "use 'all_seen'.",
+    ],
   ),
   "GSS with negatives of the batch": (
     keys("method.name=gss_greedy", "negatives=one_of_batch"),
@@ -140,7 +143,7 @@ FAULTS = {
   ),
   "CTN on the energy network": (
     [f"--config={SPLIT}:ctn"],
-    ["config.method.name='ctn' has an objective of its own", "use 'ce'."],
+    ["config.method.name='ctn' has its own objective", "use 'ce'."],
   ),
   "contexts of tasks that share their labels": (
     [f"--config={SPLIT}:ctn,sbc,domain"],
@@ -148,7 +151,7 @@ FAULTS = {
   ),
   "contexts with another objective": (
     [f"--config={SPLIT}:ctn,sbc,contrastive"],
-    ["config.method.name='ctn' has an objective of its own", "use 'ce'."],
+    ["config.method.name='ctn' has its own objective", "use 'ce'."],
   ),
   "contexts that learn from single images": (
     [f"--config={SPLIT}:ctn,sbc", "--config.stream.batch_size=1"],
@@ -160,7 +163,7 @@ FAULTS = {
   ),
   "contexts with candidates of their own": (
     [f"--config={SPLIT}:ctn,sbc", "--config.negatives=all_of_batch"],
-    ["'ctn' has candidates of its own", "'all_of_batch'; use 'auto'."],
+    ["'ctn' has its own candidates and ignores", "'all_of_batch'; use 'auto'."],
   ),
   "too few stored images for contexts": (
     [f"--config={SPLIT}:ctn,sbc", "--config.method.budget=9"],
@@ -191,7 +194,10 @@ FAULTS = {
   ),
   "another class in a batch of one row": (
     keys("stream.setting=boundary_free", "stream.batch_size=1"),
-    ["config.negatives='one_of_batch' looks for another class", "to 2 or more."],
+    [
+      "config.negatives='one_of_batch' needs another class in the batch",
+      "to 2 or more.",
+    ],
   ),
   "a classifier's trunk for energies": (
     [CIFAR10, "--config.network.trunk=resnet18"],
@@ -207,7 +213,7 @@ FAULTS = {
   ),
   "iCaRL with another objective": (
     [f"--config={SPLIT}:icarl,sbc,contrastive"],
-    ["has an objective of its own", "config.objective='contrastive'; use 'ce'."],
+    ["has its own objective", "config.objective='contrastive'; use 'ce'."],
   ),
   "fewer stored images than tasks": (
     [f"--config={SPLIT}:er", "--config.method.budget=4"],
@@ -251,11 +257,14 @@ FAULTS = {
   ),
   "noise that is not memorised": (
     [CAPACITY, "--config.data.memorise=False"],
-    ["config.data.name='noise' has no labels", "set config.data.memorise=True."],
+    [
+      "config.data.name='noise' has only random labels",
+      "set config.data.memorise=True.",
+    ],
   ),
   "noise without a number of images": (
     [CAPACITY, "--config.data.images=0"],
-    ["as many images as are asked for; set config.data.images."],
+    ["needs the number of images to generate; set config.data.images."],
   ),
   "noise from files": (
     [CAPACITY, "--config.data.source=files"],
@@ -271,7 +280,7 @@ FAULTS = {
   ),
   "noise in a convolution": (
     [CAPACITY, "--config.network.name=ebm_conv4"],
-    ["is drawn as rows of numbers", "use 'ebm_capacity'."],
+    ["consists of rows of numbers", "use 'ebm_capacity'."],
   ),
   "a network that nobody has": (
     keys("network.name=my_module"),
@@ -299,7 +308,7 @@ FAULTS = {
   ),
   "mean that is no number": (
     keys("data.mean=('a',)"),
-    ["config.data.mean=('a',) does not fit", "give 1 number, one a channel"],
+    ["config.data.mean=('a',) does not fit", "give 1 number, one for each channel"],
   ),
   "std of zero": (
     keys("data.std=(0.0,)"),
@@ -307,7 +316,7 @@ FAULTS = {
   ),
   "mean that is not finite": (
     keys("data.mean=(1e999,)"),
-    ["config.data.mean=(inf,) does not fit", "give 1 number, one a channel"],
+    ["config.data.mean=(inf,) does not fit", "give 1 number, one for each channel"],
   ),
   "mean of images that are drawn": (
     [CAPACITY, "--config.data.mean=(0.1, 0.1, 0.1)"],

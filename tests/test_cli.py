@@ -101,7 +101,7 @@ def get_config(variants=None):
     ("import no_such_module", "no_such_module"),
     ("def get_config(variants=None):\n  return missing", "missing"),
     ("def get_config(variants=None):\n  pass", "returns NoneType, not a ConfigDict"),
-    (MISTYPED, "'iterationz' is no key here; did you mean 'iterations'?"),
+    (MISTYPED, "'iterationz' is not a key here; did you mean 'iterations'?"),
     (INCOMPLETE, "is missing in"),
   ],
 )
@@ -120,7 +120,7 @@ def test_none_is_no_value(key, tmp_path: Path, capsys):
   path.write_text(MISTYPED.replace("stream.iterationz = 3", f"{key} = None"))
   assert main.main([f"--config={path}"]) == 1
   sentence = sentence_of(capsys.readouterr().err)
-  assert sentence == f"config.{key}=None is no value; leave it out for its default."
+  assert sentence == f"config.{key}=None is not a value; leave it out for its default."
 
 
 # Faults that only the data reveal: (overrides, parts of the sentence).
@@ -132,8 +132,8 @@ DATA_FAULTS = {
   "one class a task": (
     ["--config.stream.tasks=10"],
     "config.stream.tasks=10 leaves one class in a task, which "
-    "config.method.name='finetune' with config.negatives='one_of_task' sets against no "
-    "other; use fewer tasks.",
+    "config.method.name='finetune' with config.negatives='one_of_task' cannot "
+    "compare with another; use fewer tasks.",
   ),
   "batch larger than a task": (
     ["--config.stream.tasks=5", "--config.stream.batch_size=121"],

@@ -169,7 +169,9 @@ def test_the_cache_of_programs_is_where_jax_has_it_or_at_home(
 def test_a_mistyped_key_of_a_configuration_is_refused(make):
   config = make()
   config.network.hidden = 16
-  with pytest.raises(ConfigError, match="'netwrok' is no key here; did you mean 'netw"):
+  with pytest.raises(
+    ConfigError, match="'netwrok' is not a key here; did you mean 'netw"
+  ):
     config.netwrok = 3
   with pytest.raises(ConfigError, match=r"did you mean 'hidden'.*are [a-z_, ]+[.]$"):
     config.network.hiden = 3

@@ -200,7 +200,7 @@ FAULTS: dict[str, tuple[list[str], str]] = {
   ),
   "chosen on test": (
     ["--grid", f"config.{STRENGTH}=1", "--validation=0"],
-    "--validation=0 holds out no image, so the best setting would be chosen on the",
+    "--validation=0 holds out no image, so the best setting would be chosen by the",
   ),
   "too many held out": (
     ["--grid", f"config.{STRENGTH}=1", "--validation=60"],

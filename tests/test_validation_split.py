@@ -81,7 +81,7 @@ def test_a_class_must_keep_images_to_be_trained_on(data_dir: Path):
     load(data_dir, validation=60)
   assert str(caught.value) == (
     "config.data.validation is 60, but class 0 of mnist has only 60 training images, "
-    "and some must stay to be trained on: set config.data.validation to less than 60."
+    "and some must be left to train on: set config.data.validation to less than 60."
   )
 
 

@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 
 
 def default() -> ConfigDict:
-  """Returns every key of the default choices; `with_settings` changes choices."""
+  """Returns the configuration of the default choices; `with_settings` changes them."""
   from ebmjax.config.groups import complete  # imports the components, and so JAX
 
   return complete({})
@@ -19,8 +19,8 @@ def default() -> ConfigDict:
 def with_settings(config: ConfigDict, settings: Mapping[str, Any]) -> ConfigDict:
   """Returns a copy of `config` with dotted keys such as "network.name" set.
 
-  If a choice changes, its group gets the keys of the new component. Keys that both have
-  keep their values, except for those of a method, which start from its defaults.
+  If a choice changes, its group gets the keys of the new component. Keys that both
+  components have keep their values; a method's keys start from its defaults.
   """
   from ebmjax.config.groups import complete
 
@@ -31,14 +31,14 @@ def with_settings(config: ConfigDict, settings: Mapping[str, Any]) -> ConfigDict
 
 
 def lookup(config: ConfigDict, dotted: str) -> Any:
-  """Returns the value of a key such as "stream.tasks"."""
+  """Looks up a key such as "stream.tasks"."""
   for part in dotted.split("."):
     config = config[part]
   return config
 
 
 def flat_keys(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-  """Returns {"stream.tasks": 5, ...}: every leaf of the tree under its dotted name."""
+  """Flattens a tree to {"stream.tasks": 5, ...}, its leaves by dotted name."""
   out: dict[str, Any] = {}
   for key, value in config.items():
     if isinstance(value, Mapping | ConfigDict):
@@ -49,7 +49,7 @@ def flat_keys(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the mapping of mappings that `flat_keys` took the dotted keys from."""
+  """Rebuilds the tree of dotted keys: the inverse of `flat_keys`."""
   tree: dict[str, Any] = {}
   for key, value in flat.items():
     *groups, name = key.split(".")

@@ -11,9 +11,9 @@ Spec = TypeVar("Spec")
 
 
 def find_in(group: str, registry: Mapping[str, Spec], name: str, kind: type) -> Spec:
-  """Returns the spec that config.GROUP.name means: a registered one, or MODULE:NAME.
+  """Finds the spec that config.GROUP.name names: a registered one, or MODULE:NAME.
 
-  A group without a registry is the key itself.
+  Without a registry, the key is config.GROUP itself.
   """
   if name in registry:
     return registry[name]
@@ -21,7 +21,7 @@ def find_in(group: str, registry: Mapping[str, Spec], name: str, kind: type) -> 
   if ":" not in name:
     known = f"{choices_sentence(name, registry)} " if registry else ""
     raise ConfigError(
-      f"{key} is unknown; {known}One of your own is named by its import path, "
+      f"{key} is unknown; {known}Name one of your own by its import path, "
       "package.module:SPEC."
     )
   found = resolve(name)
@@ -34,14 +34,14 @@ def find_in(group: str, registry: Mapping[str, Spec], name: str, kind: type) -> 
 
 
 def resolve(path: str) -> Any:
-  """Returns what an import path such as "package.module:NAME" names."""
+  """Imports the object of a path such as "package.module:NAME"."""
   module, _, name = path.partition(":")
   try:
     found = importlib.import_module(module)
   except Exception as error:  # the module is a user's own program
     raise ConfigError(
       f"{path!r} cannot be imported ({type(error).__name__}: {error}); check the path, "
-      "and that PYTHONPATH has its folder."
+      "and that its folder is in PYTHONPATH."
     ) from error
   try:
     return getattr(found, name)

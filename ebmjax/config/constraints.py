@@ -1,6 +1,6 @@
-"""The rules that span several components, each broken one explained in a sentence.
+"""Rules that span several components; each violation is explained in a sentence.
 
-A rule of one component alone stands in its spec.
+Rules of a single component are in its spec.
 """
 
 import math
@@ -14,14 +14,14 @@ from ebmjax.config.schema import Rule
 from ebmjax.errors import ConfigError
 from ebmjax.streams.spec import hides_tasks
 
-# Objectives with negatives of their own, which no other objective takes.
+# Objectives with negatives that no other objective uses.
 PAIRED = {"joint_pairs": "repaired", "joint_triples": "label_and_image"}
-# Negatives that a row finds among the other rows of its batch.
+# Negatives that are labels of the other rows of the batch.
 IN_BATCH = ("one_of_batch", "one_by_frequency", "all_of_batch", *PAIRED.values())
 
 
 def rules(config: ConfigDict) -> list[Rule]:
-  """Returns every rule, with what it finds in `config`."""
+  """Returns every rule, with whether `config` breaks it."""
   return [
     *_of_setting(config),
     *methods.find(config.method.name).constraints(config),
@@ -39,7 +39,7 @@ def default_negatives(config: ConfigDict) -> str:
   spec = methods.find(config.method.name)
   hidden, task_known = hides_tasks(config.stream), config.stream.scenario == "task"
   if config.objective == "ce":
-    # Where the task is known at test time, it is known in training, too.
+    # If the task is known at test time, it is also known in training.
     return "all_classes" if spec.all_outputs and not task_known else "all_seen"
   if config.objective in PAIRED:
     return PAIRED[config.objective]
@@ -51,7 +51,7 @@ def default_negatives(config: ConfigDict) -> str:
 
 
 def _of_setting(config: ConfigDict) -> list[Rule]:
-  """Returns the rules of what may be known at each setting."""
+  """Returns the rules on what a learner may know in each setting."""
   setting, hidden = config.stream.setting, hides_tasks(config.stream)
   name, spec = config.method.name, methods.find(config.method.name)
   every = config.method.get("consolidate_every", 0)
@@ -63,7 +63,7 @@ def _of_setting(config: ConfigDict) -> list[Rule]:
     ),
     (
       hidden and config.stream.scenario == "task",
-      "config.stream.scenario='task' tells the learner its task, and "
+      "config.stream.scenario='task' shows the task to the learner, and "
       f"config.stream.setting={setting!r} hides it; use 'boundary_aware'.",
     ),
     (
@@ -81,42 +81,42 @@ def _of_setting(config: ConfigDict) -> list[Rule]:
 
 
 def _of_method(config: ConfigDict) -> list[Rule]:
-  """Returns the rules that follow from the facts of a method's spec."""
+  """Returns the rules that follow from the spec of the method."""
   name, spec = config.method.name, methods.find(config.method.name)
   negatives, scenario = config.negatives, config.stream.scenario
   return [
     (
       spec.mixes_tasks and scenario == "task",
       f"config.method.name={name!r} mixes tasks in a batch, and "
-      "config.stream.scenario='task' sets only a task's own classes against each "
-      "other; use 'class'.",
+      "config.stream.scenario='task' only compares the classes of one task; use "
+      "'class'.",
     ),
     (
       config.stream.batch_size < 2 and negatives in IN_BATCH and not spec.joins_batch,
-      f"config.negatives={negatives!r} looks for another class in a batch of one row; "
-      "set config.stream.batch_size to 2 or more.",
+      f"config.negatives={negatives!r} needs another class in the batch, which has one "
+      "row; set config.stream.batch_size to 2 or more.",
     ),
     (
       spec.single_rows and negatives in IN_BATCH,
       f"config.method.name={name!r} takes the gradients of single rows, and "
-      f"config.negatives={negatives!r} looks for others in the batch; use 'all_seen', "
-      f"and another objective than {' or '.join(map(repr, PAIRED))}.",
+      f"config.negatives={negatives!r} needs the other rows of the batch; use "
+      f"'all_seen', and an objective other than {' or '.join(map(repr, PAIRED))}.",
     ),
     (
       spec.own_objective and config.objective != "ce",
-      f"config.method.name={name!r} has an objective of its own, in the place of "
+      f"config.method.name={name!r} has its own objective and ignores "
       f"config.objective={config.objective!r}; use 'ce'.",
     ),
     (
       spec.own_objective and negatives != "all_seen",
-      f"config.method.name={name!r} has candidates of its own, in the place of "
+      f"config.method.name={name!r} has its own candidates and ignores "
       f"config.negatives={negatives!r}; use 'auto'.",
     ),
   ]
 
 
 def _of_objective(config: ConfigDict) -> list[Rule]:
-  """Returns the rules of objectives and their negatives."""
+  """Returns the rules on objectives and their negatives."""
   negatives = config.negatives
   return [
     *(
@@ -134,35 +134,35 @@ def _of_objective(config: ConfigDict) -> list[Rule]:
     ),
     (
       negatives == "all_classes" and config.stream.scenario == "task",
-      "config.negatives='all_classes' sets the classes of all tasks against each "
-      "other, and config.stream.scenario='task' only a task's own; use 'all_seen'.",
+      "config.negatives='all_classes' compares the classes of all tasks, and "
+      "config.stream.scenario='task' only those of one task; use 'all_seen'.",
     ),
   ]
 
 
 def _of_inputs(config: ConfigDict) -> list[Rule]:
-  """Returns the rule of a network and the shape of what it is given, where known."""
+  """Returns the rule on the network and the shape of its inputs, if that is known."""
   shape = data.find(config.data.name).image_shape
   name, spec = config.network.name, networks.find(config.network.name)
   fitting = [n for n, other in networks.NETWORKS.items() if fits(other, shape)]
   return [
     (
       not fits(spec, shape),
-      f"config.network.name={name!r} takes {spec.wants}, which those of "
-      f"config.data.name={config.data.name!r} are not; use {' or '.join(fitting)}.",
+      f"config.network.name={name!r} takes {spec.wants}, unlike the inputs of "
+      f"config.data.name={config.data.name!r}; use {' or '.join(fitting)}.",
     )
   ]
 
 
 def fits(network: networks.NetworkSpec, shape: tuple[int, ...] | None) -> bool:
-  """Returns whether a network takes images [H, W] or [H, W, C], or rows [F]."""
+  """Returns whether a network takes inputs of `shape`: (H, W), (H, W, C) or (F,)."""
   if shape is None:
     return True
   return network.accepts((*shape, 1) if len(shape) == 2 else shape)
 
 
 def _of_data(config: ConfigDict) -> list[Rule]:
-  """Returns the rules of images and of what is held out."""
+  """Returns the rules on images and on held-out images."""
   spec = data.find(config.data.name)
   colour = spec.image_shape is None or len(spec.image_shape) == 3
   return [
@@ -186,7 +186,7 @@ def _of_data(config: ConfigDict) -> list[Rule]:
 
 
 def _of_channels(config: ConfigDict, key: str) -> Rule:
-  """Returns the rule of a key of `data` that has a number for each channel."""
+  """Returns the rule on a key of `data` that has a number for each channel."""
   shape, values = data.find(config.data.name).image_shape, config.data[key]
   channels = shape[2] if shape is not None and len(shape) == 3 else 1
   numbers = all(isinstance(v, float | int) and math.isfinite(v) for v in values)
@@ -194,27 +194,27 @@ def _of_channels(config: ConfigDict, key: str) -> Rule:
   return (
     not numbers or unfit,
     f"config.data.{key}={values!r} does not fit the images of config.data.name="
-    f"{config.data.name!r}; give {channels} number{'s' * (channels > 1)}, one a "
-    "channel, or () for the usual.",
+    f"{config.data.name!r}; give {channels} number{'s' * (channels > 1)}, one for "
+    "each channel, or () for the default.",
   )
 
 
 def _of_generated(config: ConfigDict) -> list[Rule]:
-  """Returns the rules of images that are not stored."""
+  """Returns the rules on generated images, which are not stored."""
   name = f"config.data.name={config.data.name!r}"
   return [
     (
       not config.data.memorise,
-      f"{name} has no labels but random ones, to be learned by heart; set "
+      f"{name} has only random labels, which can only be memorised; set "
       "config.data.memorise=True.",
     ),
     (
       config.data.images == 0,
-      f"{name} has as many images as are asked for; set config.data.images.",
+      f"{name} needs the number of images to generate; set config.data.images.",
     ),
     (
       config.data.source != "auto",
-      f"{name} is generated and cannot be had from config.data.source="
+      f"{name} is generated, not read from config.data.source="
       f"{config.data.source!r}; use 'auto'.",
     ),
     (
@@ -224,7 +224,7 @@ def _of_generated(config: ConfigDict) -> list[Rule]:
     ),
     (
       not networks.find(config.network.name).takes_rows,
-      f"{name} is drawn as rows of numbers, which config.network.name="
+      f"{name} consists of rows of numbers, which config.network.name="
       f"{config.network.name!r} does not take; use 'ebm_capacity'.",
     ),
     (
@@ -234,42 +234,41 @@ def _of_generated(config: ConfigDict) -> list[Rule]:
     ),
     (
       len(config.data.mean) + len(config.data.std) > 0,
-      f"{name} is drawn as the network sees it; leave config.data.mean and "
-      "config.data.std at ().",
+      f"{name} is not normalised; leave config.data.mean and config.data.std at ().",
     ),
   ]
 
 
 def require_classes(config: ConfigDict, sizes: np.ndarray) -> None:
-  """Refuses tasks whose numbers of classes [T] a method cannot learn.
+  """Refuses tasks whose numbers of classes, `sizes` [T], a method cannot learn.
 
-  No rule of a configuration: the data say how many classes a task has. Either no row
-  would stand against another class, where the method needs one, or a method or network
-  needs equal tasks.
+  This is not a rule on a configuration, because the sizes depend on the data. Some
+  methods compare each row with another class of its task; some methods and networks
+  need tasks of equal size.
   """
   spec, negatives = methods.find(config.method.name), config.negatives
   network = networks.find(config.network.name)
   if len(set(sizes.tolist())) > 1 and (spec.even_tasks or network.contexts):
     raise ConfigError(
-      f"config.method.name={config.method.name!r} needs as many classes in each task, "
-      f"and they have {', '.join(map(str, sizes))}; choose another "
+      f"config.method.name={config.method.name!r} needs the same number of classes in "
+      f"each task, and they have {', '.join(map(str, sizes))}; choose another "
       "config.stream.tasks."
     )
   alone = config.stream.setting == "boundary_aware" and min(sizes) == 1
   if spec.positives_alone or not alone:
     return
   near = negatives in ("one_of_task", *IN_BATCH) and not spec.joins_batch
-  # A network with contexts normalises over a row's own task, whatever else was seen.
+  # A network with contexts normalises over the classes of the row's task only.
   if near or config.stream.scenario != "class" or network.contexts:
     raise ConfigError(
       f"config.stream.tasks={config.stream.tasks} leaves one class in a task, which "
       f"config.method.name={config.method.name!r} with config.negatives={negatives!r} "
-      "sets against no other; use fewer tasks."
+      "cannot compare with another; use fewer tasks."
     )
 
 
 def require_period(config: ConfigDict, steps: int) -> None:
-  """Refuses a period of consolidation that would not end within a run of `steps`."""
+  """Refuses a consolidation period that is longer than a run of `steps`."""
   every = config.method.get("consolidate_every", 0)
   if every > steps:
     raise ConfigError(
@@ -280,7 +279,7 @@ def require_period(config: ConfigDict, steps: int) -> None:
 
 
 def require_shape(config: ConfigDict, shape: tuple[int, ...]) -> None:
-  """Refuses data whose shape, known once they are loaded, the network cannot take."""
+  """Refuses loaded data of a shape that the network cannot take."""
   spec: Any = networks.find(config.network.name)
   if not fits(spec, shape):
     raise ConfigError(

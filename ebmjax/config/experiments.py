@@ -1,4 +1,4 @@
-"""Experiments: what a file of configs/ says, and the variants that may follow it."""
+"""Experiments: the settings of a file in configs/, and the variants of it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -14,7 +14,7 @@ from ebmjax.errors import ConfigError
 from ebmjax.methods.studies import HSU_DOMAIN
 
 Settings = dict[str, Any]  # by dotted key
-# What a variant changes: settings, or a function of those before it to settings.
+# What a variant changes: settings, or a function from the settings so far to new ones.
 Change = Mapping[str, Any] | Callable[[Settings], Mapping[str, Any]]
 
 
@@ -23,9 +23,9 @@ class Experiment:
 
   `settings` is nested or dotted, and may include keys of components that only a variant
   or the command line chooses. Methods list their published settings by `benchmark`.
-  `variants` has the names that may follow the file's, in the order in which they are
-  applied: shared ones, the file's own, then methods. An own variant with the name of a
-  shared one adds to it.
+  `variants` are the names that may follow the file's, in the order in which they are
+  applied: shared ones, the file's own, then methods. If the file's own variant has the
+  name of a shared one, both apply.
   """
 
   def __init__(
@@ -60,8 +60,8 @@ class Experiment:
   ) -> ConfigDict:
     """Returns the configuration of variants such as "sbc,smoke".
 
-    `choices`, such as {"network.name": "sbc"}, replace those of the file: its settings
-    for what is chosen hold, but a method starts from its defaults.
+    `choices`, such as {"network.name": "sbc"}, replace those of the file. The file's
+    settings for the chosen components apply, but a method starts from its defaults.
     """
     asked = [name for name in (variants or "").replace("+", ",").split(",") if name]
     self._check(asked)
@@ -106,7 +106,7 @@ class Experiment:
 
 
 def _conditions(settings: Settings) -> list[str]:
-  """Returns the conditions of `MethodSpec.published` that hold."""
+  """Returns the conditions of `MethodSpec.published` that `settings` meet."""
   energy = networks.find(settings.get("network.name", "ebm")).energy
   found = ["energy"] if energy else []
   if settings.get("stream.setting") == "boundary_free":
@@ -116,27 +116,27 @@ def _conditions(settings: Settings) -> list[str]:
 
 
 def _hsu(settings: Settings) -> Settings:
-  """Returns the setting of Hsu et al. (2018), which `domain` is compared with."""
+  """Returns the protocol of Hsu et al. (2018), the reference for `domain`."""
   found = methods.find(settings.get("method.name", "finetune")).published.get("hsu")
   values = found.values if found else {}
   return dict(HSU_DOMAIN) | {f"method.{key}": value for key, value in values.items()}
 
 
 def _sbc(settings: Settings) -> Settings:
-  """Returns the softmax classifier that the experiment's network is compared with."""
+  """Returns the softmax classifier that serves as baseline for the network."""
   name = networks.find(settings.get("network.name", "ebm")).classifier
   return ({"network.name": name} if name else {}) | {"objective": "ce"}
 
 
 def _smoke(settings: Settings) -> Settings:
-  """Returns sizes with which any experiment takes seconds."""
+  """Returns sizes that let any experiment finish in seconds."""
   chosen: dict[str, Any] = {
     "method": methods.find(settings.get("method.name", "finetune")),
     "network": networks.find(settings.get("network.name", "ebm")),
   }
   small = {f"{g}.{k}": v for g, spec in chosen.items() for k, v in spec.small.items()}
   if settings.get("method.consolidate_every", 0) > 10:
-    small["method.consolidate_every"] = 10  # short runs are to consolidate, too
+    small["method.consolidate_every"] = 10  # so that short runs consolidate, too
   return small | {
     "stream.iterations": 30,
     "stream.epochs_per_task": 1,
@@ -150,7 +150,7 @@ _BOUNDARY_FREE = {"stream.setting": "boundary_free", "network.gated_layers": 2}
 # Variants of all experiments, in the order of application.
 _SHARED: dict[str, Change] = {
   "boundary_free": _BOUNDARY_FREE,
-  # Every image once, scored as it goes.
+  # Every image is seen once; evaluation during training.
   "online": {
     **_BOUNDARY_FREE,
     "stream.epochs_per_task": 1,
@@ -164,20 +164,20 @@ _SHARED: dict[str, Change] = {
   "joint_triples": {"objective": "joint_triples"},
   "contrastive": {"objective": "contrastive"},
   "all_of_batch": {"objective": "likelihood", "negatives": "all_of_batch"},
-  # A softmax over the labels of the batch alone, none of the past (Zeno et al. 2018).
+  # A softmax over the labels of the batch only, not past ones (Zeno et al. 2018).
   "labels_trick": {"objective": "ce", "negatives": "all_of_batch"},
   # Prabhu et al. (2024): random Fourier features and SLDA.
   "randumb": {"network.name": "fourier", "method.name": "slda"},
   # McDonnell et al. (2023): random ReLU features and ridge regression.
   "ranpac": {"network.name": "relu", "method.name": "ridge"},
-  # SQDA where a straight boundary does not suffice: over each kind of random features.
+  # SQDA, whose boundaries are quadratic, over each kind of random features.
   "fourier_sqda": {"network.name": "fourier", "method.name": "sqda"},
   "patches_sqda": {"network.name": "patches", "method.name": "sqda"},
   "smoke": _smoke,
 }
 # Variants that come after all others, in this order.
 _LATE = {"source": 1, "hsu": 2, "smoke": 3}
-# Of each of these, one at the most makes sense.
+# At most one variant of each group may be given.
 _EXCLUSIVE = (
   ("boundary_free", "joint"),
   ("online", "joint"),

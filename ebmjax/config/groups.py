@@ -1,4 +1,4 @@
-"""The groups of a configuration, each with the keys of what is chosen in it."""
+"""The groups of a configuration, each with the keys of its chosen component."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -16,12 +16,12 @@ from ebmjax.negatives import NEGATIVES
 from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.streams.spec import SETTINGS, STREAMS, stream_keys
 
-# Keys that choose the keys beside them.
+# Keys that decide which other keys their group has.
 CHOICES = {
   *("data.name", "stream.name", "stream.setting"),
   *("network.name", "method.name", "optimiser.name"),
 }
-# Keys that say where things lie, not what they are; each machine may have its own.
+# Keys that say where data are, not what they are; they may differ between machines.
 PLACES = (
   *("data.dir", "data.source", "data.download", "data.require_full"),
   "network.pretrained",
@@ -40,7 +40,7 @@ _ROOT = (
   Key(
     "negatives",
     "auto",
-    "labels that the true one is compared with; auto: by objective and setting",
+    "labels to compare the true one with; auto: by objective and setting",
     choices=("auto", *NEGATIVES),
   ),
 )
@@ -56,8 +56,8 @@ _DATA = (
     choices=tuple(AUGMENTATIONS),
   ),
   Key("mean", (), "mean of each channel, pixels from 0 to 1; (): the data set's"),
-  Key("std", (), "standard deviation of each channel, likewise"),
-  _key("images", 0, "use only the first so many training images; 0: all", 0),
+  Key("std", (), "standard deviation of each channel, in the same way"),
+  _key("images", 0, "number of training images to use, from the first; 0: all", 0),
   _key(
     "validation",
     0,
@@ -68,13 +68,13 @@ _DATA = (
 )
 _EVAL = (
   Key("at_task_ends", True, "evaluate at task ends; the last step is always evaluated"),
-  _key("every", 0, "also evaluate every so many steps; 0: do not", 0),
+  _key("every", 0, "also evaluate after every N steps; 0: do not", 0),
   _key("batch_size", 200, "test images in a batch", 1),
   Key("metrics", (), "import paths of your own metrics, package.module:METRIC"),
 )
 _CHECKPOINT = (
   _key("every", 2000, "steps between checkpoints", 1),
-  # While one is written, another is whole.
+  # One stays whole while the next is written.
   _key("keep", 2, "checkpoints to keep", 2),
 )
 _RUNNER = (
@@ -98,13 +98,13 @@ _RUNNER = (
 _FIXED: dict[str, tuple[Key, ...]] = {
   "eval": tuple(key._replace(free=True) for key in _EVAL),
   "checkpoint": tuple(key._replace(free=True) for key in _CHECKPOINT),
-  # Its precision alone changes results.
+  # Only the precision changes results.
   "runner": tuple(key._replace(free=key.name != "precision") for key in _RUNNER),
 }
 
 
 class _Group(NamedTuple):
-  """A group whose keys are those of the component that is chosen in it."""
+  """A group whose keys are those of its chosen component."""
 
   title: str
   default: str
@@ -128,7 +128,7 @@ _DEFAULTS = {
 
 
 def keys_of(settings: Mapping[str, Any]) -> dict[str, Key]:
-  """Returns every key, by its dotted name, of the choices among flat `settings`."""
+  """Returns all keys, by dotted name, of the components that flat `settings` choose."""
   chosen = {key: settings.get(key, default) for key, default in _DEFAULTS.items()}
   if not methods.find(chosen["method.name"]).uses_optimiser:
     chosen["optimiser.name"] = "none"
@@ -185,20 +185,21 @@ def is_installed(settings: Mapping[str, Any]) -> bool:
 
 
 def complete(settings: Mapping[str, Any], *, drop_unknown: bool = False) -> ConfigDict:
-  """Returns the configuration of flat `settings`, with defaults for all other keys.
+  """Makes the configuration of flat `settings`, with defaults for all other keys.
 
-  Settings of what is not chosen are left out, so that an experiment can say what holds
-  for each choice; a key that no component has is refused, or left out, too.
+  Settings of components that are not chosen are left out, so that an experiment can
+  have settings for every choice. A key that no component has is refused, or left out
+  with `drop_unknown`.
   """
   keys = keys_of(settings)
   groups = {name.partition(".")[0] for name in keys if "." in name}
   for key in settings:
     if key in groups or not (drop_unknown or key in keys or _is_known(key)):
-      raise ConfigError(f"config.{key} {unknown(key, keys)}")
+      raise ConfigError(f"config.{key} {explain_unknown(key, keys)}")
   tree = nested({name: key.default for name, key in keys.items()})
   config = LockedDict({k: LockedDict(v) if k in groups else v for k, v in tree.items()})
   given = {key: value for key, value in settings.items() if key in keys}
-  given["optimiser.name"] = config.optimiser.name  # a method may have none
+  given["optimiser.name"] = config.optimiser.name  # "none" if the method uses none
   for key, value in given.items():
     try:
       config.update_from_flattened_dict({key: value})
@@ -207,7 +208,7 @@ def complete(settings: Mapping[str, Any], *, drop_unknown: bool = False) -> Conf
         f"config.{key}={value!r} is of the wrong type; give a value such as "
         f"{keys[key].default!r}."
       ) from error
-  config.lock()  # a mistyped key is refused, with the nearest one
+  config.lock()  # so that a mistyped key is refused
   return config
 
 
@@ -225,8 +226,8 @@ def _owners(group: str, name: str) -> list[str]:
   return [n for n, spec in registry.items() if name in spec.keys]
 
 
-def unknown(key: str, known: Collection[str]) -> str:
-  """Returns what is said of a name that is no key of the configuration."""
+def explain_unknown(key: str, known: Collection[str]) -> str:
+  """Explains why `key` is not valid."""
   below = [name for name in known if name.startswith(f"{key}.")]
   if below:
     return f"is a group of keys, such as config.{below[0]}; see --help for all keys."
@@ -249,15 +250,15 @@ def unknown(key: str, known: Collection[str]) -> str:
 
 
 def require_keys(config: ConfigDict, origin: str) -> None:
-  """Refuses a configuration that lacks keys of its choices, or has others.
+  """Refuses a configuration that lacks keys of its components, or has other keys.
 
-  One that was resolved before also has result versions.
+  Result versions, which `resolve` adds, are accepted.
   """
   given = {k: v for k, v in flat_keys(config).items() if not k.startswith("version.")}
   known = keys_of(given)
   for key in given:
     if key not in known:
-      raise ConfigError(f"config.{key} of {origin} {unknown(key, known)}")
+      raise ConfigError(f"config.{key} of {origin} {explain_unknown(key, known)}")
   for key in known:
     if key not in given:
       raise ConfigError(

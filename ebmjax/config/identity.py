@@ -1,4 +1,4 @@
-"""Which runs are the same, and how two runs differ: asked here and nowhere else.
+"""Decides which runs are the same, and how two runs differ.
 
 A run is identified by the keys that decide its result and by the result versions of its
 components. Configurations that an earlier version wrote are upgraded first.
@@ -13,13 +13,13 @@ from ebmjax.config.groups import PLACES, is_installed, keys_of
 from ebmjax.config.upgrade import upgrade
 
 WEIGHTS = "FILE.npz"  # stands for the user's own file of pre-trained weights
-# Which devices there are changes no result, except for the rounding of sums where a
-# batch is split, or seeds run side by side (vmap).
+# The devices change no result, except for the rounding of sums if a batch is split or
+# seeds run side by side (vmap).
 _DEVICES = ("runner.devices", "runner.batch_devices")
 
 
 class Difference(NamedTuple):
-  """A key with another value in one run than in another; None where one lacks it."""
+  """A key whose value differs between two runs; None if a run lacks it."""
 
   key: str
   first: Any
@@ -27,9 +27,9 @@ class Difference(NamedTuple):
 
 
 def decisive(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the keys of a run's configuration, of any age, that decide its result.
+  """Returns the keys of a run's configuration, of any version, that decide its result.
 
-  Of the file of pre-trained weights only whether there is one is kept.
+  The path of pre-trained weights is replaced by a constant: it may differ.
   """
   flat = _upgraded(config)
   keys = keys_of(flat if is_installed(flat) else {})
@@ -40,23 +40,23 @@ def decisive(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity(config: Mapping[str, Any]) -> str:
-  """Returns a text that is equal for runs that differ in nothing but their seeds."""
+  """Returns a text that is equal for runs that differ only in their seeds."""
   return json.dumps(decisive(config), sort_keys=True)
 
 
 def differences(
   first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> tuple[Difference, ...]:
-  """Returns how two runs differ in what decides their results, sorted by key."""
+  """Returns the decisive keys in which two runs differ, sorted."""
   return _differences(decisive(first), decisive(second))
 
 
 def departures(
   config: Mapping[str, Any], usual: Mapping[str, Any]
 ) -> tuple[Difference, ...]:
-  """Returns what must be set in `usual` for it to be `config`, sorted by key.
+  """Returns the changes that turn `usual` into `config`, sorted by key.
 
-  Keys that `config` lacks are left out: the choice that brings them is set itself.
+  Keys that `config` lacks are left out: they follow from another choice.
   """
   found = differences(config, usual)
   return tuple(each for each in found if each.first is not None)
@@ -67,8 +67,8 @@ def obstacles(
 ) -> tuple[Difference, ...]:
   """Returns why one run cannot be continued as the other, sorted by key.
 
-  Beside what decides a result, it must be evaluated and stored alike. Where the data
-  and the weights lie does not matter: their digests are compared instead.
+  All keys must agree, also those of evaluation and storage, except for devices and for
+  the places of data and weights, whose digests are compared instead.
   """
   free = {*PLACES, *_DEVICES}
   both = [_upgraded(config) for config in (first, second)]
@@ -93,5 +93,5 @@ def _differences(
 
 
 def _plain(value: Any) -> Any:
-  """Returns a value as JSON has it: lists in place of tuples."""
+  """Returns a value as JSON stores it, with lists instead of tuples."""
   return [_plain(each) for each in value] if isinstance(value, tuple | list) else value

@@ -1,4 +1,4 @@
-"""Reads the command line; whatever is wrong with it ends in one sentence."""
+"""Reads the command line; every mistake in it ends in one sentence."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ from ml_collections import ConfigDict, config_flags
 
 from ebmjax.config import default, flat_keys, with_settings
 from ebmjax.config.experiments import Experiment
-from ebmjax.config.groups import CHOICES, keys_of, require_keys, unknown
+from ebmjax.config.groups import CHOICES, explain_unknown, keys_of, require_keys
 from ebmjax.config.schema import Key
 from ebmjax.errors import ConfigError, UsageError
 from ebmjax.paths import expand
@@ -24,19 +24,19 @@ _OVERRIDE = re.compile(r"--?config\.([\w.\[\]]+)(?:=|$)")
 
 
 def root() -> Path:
-  """Returns the folder of configs/: the repository, or the package as installed."""
+  """Returns the folder that holds configs/: the repository or the installed package."""
   package = Path(__file__).resolve().parents[1]
   return package if (package / "configs").is_dir() else package.parent
 
 
 def python_path() -> str:
-  """Returns the PYTHONPATH with which a child process has this very package, too."""
+  """Returns a PYTHONPATH with which child processes import this copy of the package."""
   here = str(Path(__file__).resolve().parents[2])
   return os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
 
 
 def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
-  """Returns the configuration and the workdir of `argv`, program name included."""
+  """Parses `argv`, as in sys.argv, to a configuration and a workdir."""
   chosen = _value_of("config", argv)
   if not chosen:
     raise ConfigError(
@@ -46,20 +46,20 @@ def parse(argv: list[str]) -> tuple[ConfigDict, Path]:
   known = flat_keys(config)
   for key in _overrides(argv):
     if key not in known:
-      raise ConfigError(f"config.{key} {unknown(key, known)}")
+      raise ConfigError(f"config.{key} {explain_unknown(key, known)}")
   values = _read_flags(_without("config", argv), config)
   return values.config, expand(values.workdir or default_workdir(chosen))
 
 
 def distributed(argv: list[str]) -> str:
-  """Returns the value of --distributed, which counts before anything else is read."""
+  """Returns the value of --distributed, which is needed before all other flags."""
   return _value_of("distributed", argv) or "auto"
 
 
 def load(chosen: str, choices: Mapping[str, Any] | None = None) -> ConfigDict:
-  """Returns the configuration of FILE[:variants], with `choices` in place of its own.
+  """Loads the configuration of FILE[:variants]; `choices` replace those of the file.
 
-  A choice is a key such as "method.name", which brings keys of its own.
+  A choice is a key such as "method.name", which decides what other keys there are.
   """
   path, _, variants = chosen.partition(":")
   module = _module(chosen)
@@ -80,13 +80,13 @@ def load(chosen: str, choices: Mapping[str, Any] | None = None) -> ConfigDict:
 
 
 def _load_for(chosen: str, argv: list[str]) -> ConfigDict:
-  """Returns the configuration with the choices that flags of `argv` make."""
+  """Loads the configuration with the choices that flags of `argv` make."""
   names = [key for key in _overrides(argv) if key in CHOICES]
   return load(chosen, {key: _value_of(f"config.{key}", argv) for key in names})
 
 
 def command(argv: list[str]) -> str:
-  """Returns the command line of `argv` less its workdir, to run the same again."""
+  """Returns the command of `argv` without its workdir, to repeat the run."""
   return shlex.join(["python", "-m", "ebmjax.main", *_without("workdir", argv[1:])])
 
 
@@ -107,7 +107,7 @@ def help_text(usage: str, argv: list[str]) -> str:
 
 
 def _describe_key(name: str, key: Key, value: Any) -> str:
-  """Returns a key with its value, what it is, and its choices."""
+  """Formats a key with its value, its help and its choices."""
   margin = " " * 6
   text = f"{key.help}: {', '.join(key.choices)}" if key.choices else key.help
   return f"  --config.{name}={value!r}\n" + textwrap.fill(
@@ -116,7 +116,7 @@ def _describe_key(name: str, key: Key, value: Any) -> str:
 
 
 def variants_of(chosen: str) -> tuple[str, ...]:
-  """Returns the variants of FILE[:variants], none of a file in a form of its own."""
+  """Returns the variants of FILE[:variants]; () if the file defines no Experiment."""
   experiment = getattr(_module(chosen), "EXPERIMENT", None)
   return experiment.variants if isinstance(experiment, Experiment) else ()
 
@@ -137,7 +137,7 @@ def default_workdir(chosen: str) -> str:
 
 
 def _read_flags(argv: list[str], config: ConfigDict) -> Any:
-  """Returns the flags' values; other faults are told in the flag library's words."""
+  """Parses the flags; errors that are not explained here keep absl's wording."""
   values = flags.FlagValues()
   flags.DEFINE_string("workdir", None, "The run's folder.", flag_values=values)
   flags.DEFINE_string("distributed", "auto", "See main.", flag_values=values)
@@ -148,7 +148,8 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
     rest = values(argv)
   except flags.UnrecognizedFlagError as error:
     said = " ".join(str(error).split()).rstrip(".")
-    raise UsageError(f"{said}; {_meant(error.flagname, config)}see --help.") from error
+    hint = _suggest_key(error.flagname, config)
+    raise UsageError(f"{said}; {hint}see --help.") from error
   except (flags.Error, TypeError, ValueError) as error:
     said = " ".join(str(error).split()).rstrip(".")
     raise ConfigError(f"{_wrong_value(said, config) or said}; see --help.") from error
@@ -158,7 +159,7 @@ def _read_flags(argv: list[str], config: ConfigDict) -> Any:
 
 
 def _module(chosen: str) -> Any:
-  """Returns the module of FILE[:variants]."""
+  """Imports the file of FILE[:variants]."""
   path = Path(chosen.partition(":")[0])
   if not path.exists() and not path.is_absolute() and (root() / path).is_file():
     path = root() / path
@@ -200,7 +201,7 @@ def _value_of(name: str, argv: list[str]) -> str:
 
 
 def _without(name: str, argv: list[str]) -> list[str]:
-  """Returns argv less --name=VALUE or --name VALUE."""
+  """Removes --name=VALUE or --name VALUE from argv."""
   kept, skip = [], False
   for argument in argv:
     flag, equals, _ = argument.partition("=")
@@ -212,7 +213,7 @@ def _without(name: str, argv: list[str]) -> list[str]:
 
 
 def require_overrides(rest: list[str]) -> list[str]:
-  """Returns the keys that `rest` of a command line changes; it must do nothing else."""
+  """Refuses flags other than changes of keys, and returns the keys."""
   for argument in rest:
     if not _OVERRIDE.match(argument):
       raise UsageError(f"the argument {argument!r} is not known; see --help.")
@@ -223,8 +224,8 @@ def _overrides(argv: list[str]) -> list[str]:
   return [match[1] for match in map(_OVERRIDE.match, argv) if match]
 
 
-def _meant(flag: str, config: ConfigDict) -> str:
-  """Returns which key a flag without --config may mean, as part of a sentence."""
+def _suggest_key(flag: str, config: ConfigDict) -> str:
+  """Suggests, as a question, the key that a flag without --config means; or ""."""
   names = [
     name
     for name in flat_keys(config)
@@ -234,7 +235,7 @@ def _meant(flag: str, config: ConfigDict) -> str:
 
 
 def _wrong_value(said: str, config: ConfigDict) -> str:
-  """Returns what a value should have been, of a complaint about a key's type."""
+  """Describes what is wrong with a key's value, from absl's message; or ""."""
   found = re.match(r"flag --config\.([\w.]+)=(.*?): ", said)
   if found is None or found[1] not in (known := flat_keys(config)):
     return ""

@@ -1,4 +1,4 @@
-"""Groups of keys that refuse a mistyped name in one sentence."""
+"""Groups of keys that refuse a mistyped name and suggest the right one."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from ebmjax.errors import ConfigError
 
 
 class LockedDict(ConfigDict):
-  """A ConfigDict that, once it is locked, says which of its keys was meant."""
+  """A ConfigDict that, once locked, lists its keys when it gets an unknown one."""
 
   def __setitem__(self, key: str, value: Any) -> None:
     if self.is_locked and key not in self:
-      raise ConfigError(f"{key!r} is no key here; {choices_sentence(key, self)}")
+      raise ConfigError(f"{key!r} is not a key here; {choices_sentence(key, self)}")
     super().__setitem__(key, value)

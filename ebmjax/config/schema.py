@@ -1,7 +1,6 @@
-"""Keys: what a configuration may hold, with type, range, default and a line of help.
+"""The keys of a configuration, with type, range, default and a line of help.
 
-A component's keyword-only parameters are its keys, so that nothing about it is written
-down twice:
+A component's keyword-only parameters are its keys, so that each is defined only once:
 
 >>> from typing import Annotated, Literal
 >>> from ebmjax.config.schema import NonNegative, keys_of
@@ -24,7 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 
 class Range(NamedTuple):
-  """The numbers a key may have; `above` and `below` exclude the bound itself."""
+  """The numbers that a key allows; `above` and `below` exclude the bound itself."""
 
   least: float | None = None
   most: float | None = None
@@ -33,13 +32,13 @@ class Range(NamedTuple):
 
 
 class Free(NamedTuple):
-  """Marks a key that changes neither the training nor what is scored at its end."""
+  """Marks a key that changes neither the training nor its final scores."""
 
 
 class Traced(NamedTuple):
   """Marks a number that may differ between runs of one compiled program.
 
-  A component may do arithmetic with such a parameter, but not compare it.
+  A component may compute with such a parameter, but must not branch on it.
   """
 
 
@@ -62,11 +61,11 @@ class Key(NamedTuple):
   choices: tuple[str, ...] = ()
   range: Range = Range()
   free: bool = False  # changes no result
-  traced: bool = False  # settings that differ in it can share a program
-  open_choices: bool = False  # an import path is a choice, too
+  traced: bool = False  # settings that differ only in it share a program
+  open_choices: bool = False  # an import path is also a valid choice
 
   def fault(self, value: Any) -> str | None:
-    """Returns what a sentence says about a wrong value, None for a right one."""
+    """Describes what is wrong with `value`; None if it is valid."""
     if self.choices and value not in self.choices:
       if self.open_choices and ":" in str(value):
         return None
@@ -76,7 +75,7 @@ class Key(NamedTuple):
 
 def _range_fault(allowed: Range, value: Any) -> str | None:
   least, most, above, below = allowed
-  # Written so that NaN is a fault.
+  # These comparisons are False for NaN, so NaN is refused.
   if least is not None and not value >= least:
     return f"is too small; give {least} or more."
   if most is not None and not value <= most:
@@ -96,13 +95,13 @@ Number = Annotated[int, Range(least=0)]  # 0 usually means all, or never
 NonNegative = Annotated[float, Range(least=0.0)]
 Positive = Annotated[float, Range(above=0.0, below=1e9)]
 Fraction = Annotated[float, Range(least=0.0, most=1.0)]
-Share = Annotated[float, Range(least=0.0, below=1.0)]  # of something that must remain
+Share = Annotated[float, Range(least=0.0, below=1.0)]  # less than the whole
 Rate = Annotated[float, Range(above=0.0, below=10.0)]
 
 
 @functools.cache
 def keys_of(make: Callable[..., Any]) -> dict[str, Key]:
-  """Returns the keys of a component: the keyword-only parameters of its factory."""
+  """Lists the keys of a component: the keyword-only parameters of its factory."""
   hints = typing.get_type_hints(make, include_extras=True)
   parameters = inspect.signature(make).parameters.values()
   return {
@@ -131,9 +130,9 @@ def _key(name: str, hint: Any, default: Any) -> Key:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-  """Returns the name most like `name`; of dotted names, one with a like last part.
+  """Finds the most similar name, compared by the last part of dotted names.
 
-  One of the same group comes before one of another.
+  Names of the same group come first.
   """
   group, _, last = name.rpartition(".")
   every = list(names)
@@ -147,7 +146,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def choices_sentence(value: Any, choices: Iterable[str]) -> str:
-  """Returns what an error message says of the valid choices, the nearest first."""
+  """Lists the valid choices in a sentence, and suggests the nearest one."""
   choices = list(choices)
   hint = nearest(str(value), choices)
   start = f"did you mean {hint!r}? The" if hint else "the"

@@ -1,4 +1,4 @@
-"""Brings configurations that an earlier version wrote into today's form."""
+"""Converts configurations of earlier versions to the current form."""
 
 import functools
 import json
@@ -17,16 +17,15 @@ _RENAMED = {
   "method.dreams": "method.replay_batch",
   "method.adapted": "method.num_generated_units",
 }
-# What network.trunk said is the end of a network's name now.
+# The value of network.trunk is now the end of the network's name.
 _ENDINGS = {"none": "", "flat": "_capacity"}
 
 
 def upgrade(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a run's configuration, nested, with today's keys and result versions.
+  """Converts a run's configuration to the current keys, nested, with result versions.
 
-  Keys that a later version brought have their defaults, and results from before there
-  were versions have version 1. Where a component is not installed here, its keys are
-  not known, and the configuration stays as it is.
+  Keys that were added later get their defaults; results without versions get version 1.
+  If a component is not installed, its keys are unknown and nothing is converted.
   """
   flat = flat_keys(config)
   stamped = {key: flat.pop(key) for key in list(flat) if key.startswith("version.")}
@@ -53,6 +52,6 @@ def _from_first_form(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _first_defaults() -> dict[str, Any]:
-  """Returns the defaults of that time: a run may be older than some of its keys."""
+  """Returns the defaults of that version, because an older run may lack some keys."""
   text = resources.files("ebmjax.config").joinpath("defaults_v1.json").read_text()
   return flat_keys(json.loads(text))

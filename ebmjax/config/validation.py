@@ -1,4 +1,4 @@
-"""Checks a configuration: every key's type, range and choice, then the constraints."""
+"""Checks a configuration: the type, range and choice of every key, then the rules."""
 
 from ml_collections import ConfigDict
 
@@ -9,7 +9,7 @@ from ebmjax.errors import ConfigError
 
 
 def resolve(config: ConfigDict) -> ConfigDict:
-  """Returns a validated copy with every `auto` of fixed meaning spelled out.
+  """Returns a validated copy in which `config.negatives` is not `auto`.
 
   It also has the result versions of its components, which identify a run.
   """
@@ -24,13 +24,13 @@ def resolve(config: ConfigDict) -> ConfigDict:
 
 
 def validate(config: ConfigDict) -> None:
-  """Raises ConfigError at the first fault: the key, its value and the remedy."""
+  """Raises ConfigError at the first fault, with the key, its value and the remedy."""
   given = flat_keys(config)
   for name, key in keys_of(given).items():
     value = given[name]
-    if value is None:  # which ml_collections takes for any type
+    if value is None:  # which ml_collections accepts for any type
       raise ConfigError(
-        f"config.{name}=None is no value; leave it out for its default."
+        f"config.{name}=None is not a value; leave it out for its default."
       )
     fault = key.fault(value)
     if fault:

@@ -1,4 +1,4 @@
-"""Loads the data set a configuration asks for, whole and verified, or raises."""
+"""Loads the data set of a configuration, complete and verified, or raises."""
 
 import sys
 import textwrap
@@ -32,15 +32,15 @@ __all__ = [
 
 
 def load(config: Any) -> Dataset:
-  """Returns the data set that `config` names.
+  """Loads the data set that `config` names.
 
   Attributes of config: `name`; `source`, where to look; `dir`, the folder with the
-  files or the TFDS sets ("" is TFDS' default folder, and no folder of files);
-  `require_full`, to accept nothing but the full official set. May be absent: `download`
-  (True), which permits downloads; `validation` (0), how many training images of each
-  class take the place of the test images; `images` (0: all), how many of the others to
-  train on; `memorise` (False), which puts random labels on them and makes them the test
-  images; and the parameters of the set's own `load`.
+  files or the TFDS sets ("": TFDS' default folder, and no folder of files);
+  `require_full`, to accept only the full official set. Optional are `download` (True),
+  which permits downloads; `validation` (0), the number of training images of each class
+  that replace the test images; `images` (0: all), how many of the others to train on;
+  `memorise` (False), which gives them random labels and also tests on them; and the
+  parameters of the set's own `load`.
   """
   spec = find(config.name)
   try:
@@ -66,7 +66,7 @@ def load(config: Any) -> Dataset:
 
 
 def _load_from(spec: DatasetSpec, config: Any) -> Dataset:
-  """Returns the data set of the source that `config` names."""
+  """Loads the set from `config.source`, or by the spec's own `load`."""
   if config.source not in SOURCES:
     raise DataError(
       f"config.data.source must be one of {', '.join(SOURCES)}, but is "
@@ -94,7 +94,7 @@ def _load_from(spec: DatasetSpec, config: Any) -> Dataset:
 
 
 def _make(spec: DatasetSpec, config: Any) -> Dataset:
-  """Returns what a spec's own `load` makes or reads, checked against the spec."""
+  """Calls a spec's own `load` and checks what it returns against the spec."""
   assert spec.load is not None
   known = [name for name in signature(spec.load).parameters if hasattr(config, name)]
   made = spec.load(**{name: getattr(config, name) for name in known})
@@ -114,7 +114,7 @@ def _make(spec: DatasetSpec, config: Any) -> Dataset:
 
 
 def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
-  """Prints, so that nobody can miss it, that a subset stands in for the full set."""
+  """Prints, in a conspicuous frame, that a subset replaces the full set."""
   count = len(dataset.train_x) + len(dataset.test_x)
   lines = [
     f"WARNING: ONLY {count:,} IMAGES OF {dataset.name.upper()}, NOT THE FULL SET.",
@@ -124,8 +124,7 @@ def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
     "Full set: go online, or put the official files into a folder and set "
     "config.data.source=files and config.data.dir to it; then run again with another "
     "--workdir.",
-    "Set config.data.require_full=True to stop here instead of going on with the "
-    "subset.",
+    "Set config.data.require_full=True to stop here instead of using the subset.",
   ]
   rule, indent = "!" * 80, "!!" + " " * 11
   fill = textwrap.TextWrapper(80, "!! ", indent, break_long_words=False).fill
@@ -136,9 +135,10 @@ def banner(dataset: Dataset, reason: str, stream: TextIO | None = None) -> None:
 def _load_best(
   spec: DatasetSpec, folder: str, download: bool, require_full: bool
 ) -> Dataset:
-  """Returns the set at hand or for download, or else the embedded one with a banner.
+  """Loads the set from disk or by download, or else the embedded subset.
 
-  Only a set that cannot be had leads to the embedded one: damaged files raise.
+  The subset, with a banner, only replaces a set that is not available: damaged files
+  raise.
   """
   if folder and files.at_hand(spec, _files_folder(folder)):
     return files.load(spec, _files_folder(folder))
@@ -162,7 +162,6 @@ def _load_best(
 
 
 def _files_folder(folder: str) -> Path:
-  """Returns the folder of the files, which has no default."""
   if not folder:
     raise DataError(
       "config.data.source=files needs the folder of the files, but config.data.dir is "
@@ -172,12 +171,10 @@ def _files_folder(folder: str) -> Path:
 
 
 def _tfds_folder(folder: str) -> Path:
-  """Returns the folder of the TFDS sets."""
   return expand(folder or tfds_source.default_dir())
 
 
 def _not_full(spec: DatasetSpec, reason: str) -> str:
-  """Returns the sentence for a full set that cannot be had."""
   if "tfds" not in spec.sources:
     remedy = spec.by_hand if spec.layouts else "set config.data.require_full=False"
     return f"the full {spec.name} set is required, but {reason}: {remedy}."

@@ -1,4 +1,4 @@
-"""The arrays of a split, their checksums, and the checks that every source shares."""
+"""The arrays of a split, their checksums, and the checks common to all sources."""
 
 import hashlib
 import struct
@@ -11,7 +11,7 @@ from ebmjax.types import Dataset
 
 
 class Split(NamedTuple):
-  """The images and labels of one split, with the names their errors go by."""
+  """The images and labels of one split, and what error messages call them."""
 
   x: np.ndarray  # [N, H, W] or [N, H, W, 3] uint8
   y: np.ndarray  # [N] integers
@@ -23,30 +23,30 @@ class Pins(NamedTuple):
   """The size of an official split and the sha256 sums of its content."""
 
   size: int  # examples
-  x: str  # of the images as an idx file, in the official order; "" where unknown
-  y: str  # of the labels as an idx file, in the official order; "" where unknown
+  x: str  # of the images as an idx file, in the official order; "" if unknown
+  y: str  # of the labels as an idx file, in the official order; "" if unknown
   rows: str  # of the (image, label) pairs in any order
 
 
 def idx_header(shape: tuple[int, ...]) -> bytes:
-  """Returns the header of an idx file of unsigned bytes with this shape."""
+  """Returns the header of an idx file of unsigned bytes."""
   return struct.pack(f">BBBB{len(shape)}I", 0, 0, 8, len(shape), *shape)
 
 
 def content_sha256(values: np.ndarray) -> str:
-  """Returns the sha256 of values [N, ...] as the idx file that holds them.
+  """Returns the sha256 of values [N, ...], written as an idx file.
 
-  Every source can be compared with the official files this way: an idx file, an npz
-  and a TFDS set with the same arrays have the same sum.
+  So every source can be compared with the official files: an idx file, an npz and a
+  TFDS set with the same arrays have the same sum.
   """
   values = np.ascontiguousarray(values, np.uint8)
   total = hashlib.sha256(idx_header(values.shape))
-  total.update(values.data)  # in place: a copy of CIFAR takes 150 MB
+  total.update(values.data)  # without a copy, which would take 150 MB for CIFAR
   return total.hexdigest()
 
 
 def rows_sha256(x: np.ndarray, y: np.ndarray) -> str:
-  """Returns a sha256 of the pairs of x [N, ...] and y [N] that ignores their order."""
+  """Returns a sha256 of the pairs of x [N, ...] and y [N], in any order."""
   labels = y.astype(np.uint8)
   rows = zip(x, labels, strict=True)
   sums = sorted(
@@ -56,18 +56,20 @@ def rows_sha256(x: np.ndarray, y: np.ndarray) -> str:
 
 
 def digest(dataset: Dataset) -> str:
-  """Returns 16 hex digits that name the exact arrays of a data set."""
+  """Returns 16 hex digits that identify the exact arrays of a data set."""
   total = hashlib.sha256()
   for values in (dataset.train_x, dataset.train_y, dataset.test_x, dataset.test_y):
     total.update(f"{values.dtype.str}{values.shape}".encode())
-    total.update(np.ascontiguousarray(values).data)  # in place, mapped arrays too
+    total.update(
+      np.ascontiguousarray(values).data
+    )  # without a copy, even of mapped arrays
   return total.hexdigest()[:16]
 
 
 def check_split(
   split: Split, image_shape: tuple[int, ...], num_classes: int, remedy: str
 ) -> Split:
-  """Returns the split with int32 labels, or raises where it is not a valid one."""
+  """Checks a split and returns it with int32 labels."""
   x, y, x_from, y_from = split
   if x.dtype != np.uint8 or x.shape[1:] != image_shape:
     raise DataError(
@@ -94,10 +96,10 @@ def check_split(
 
 
 def check_pins(split: Split, pins: Pins, ordered: bool, remedy: str) -> None:
-  """Raises where a split is not the official one, bit for bit.
+  """Raises if a split is not the official one, bit for bit.
 
-  The examples may stand in any order without `ordered`, and where no sum is known of
-  the official order.
+  Without `ordered`, or if no sum of the official order is known, the examples may be in
+  any order.
   """
   if len(split.x) != pins.size:
     raise DataError(
@@ -118,9 +120,9 @@ def check_pins(split: Split, pins: Pins, ordered: bool, remedy: str) -> None:
 
 
 def check_classes(dataset: Dataset) -> None:
-  """Raises where a class has no image to train or to test on.
+  """Raises if a class has no training image or no test image.
 
-  Tasks are made of all the classes that the set's name stands for.
+  Tasks are made of all official classes of the set.
   """
   for part, y in (("training", dataset.train_y), ("test", dataset.test_y)):
     missing = set(range(dataset.num_classes)) - set(np.unique(y).tolist())

@@ -22,7 +22,7 @@ def from_arrays(
   test_share: float = 0.2,
   range: Sequence[float] = (),
 ) -> Dataset:
-  """Returns arrays as a data set that every part of ebmjax accepts.
+  """Makes a data set, which every part of ebmjax accepts, from arrays.
 
   x: images [N, H, W], [N, H, W, 1] or [N, H, W, 3] of integers or floats, or rows
   [N, F]; y [N]: integers or strings. Without a test part, `test_share` of each class is
@@ -60,7 +60,7 @@ def assemble(
   test_share: float,
   value_range: Sequence[float],
 ) -> Dataset:
-  """Returns the training part, and the test part where there is one, as a data set."""
+  """Makes a data set of the training part and, if there is one, the test part."""
   inputs = [pixels.check_shape(part.x, part.x_from) for part in parts]
   raw = [
     labels.check(part.y, len(x), part.y_from)
@@ -70,7 +70,7 @@ def assemble(
   names = labels.check_names(class_names, found)
   if len(names) < 2:
     raise DataError(
-      f"{parts[0].y_from} has the class {names[0]!r} alone: give at least two classes."
+      f"{parts[0].y_from} has only the class {names[0]!r}: give at least two classes."
     )
   _require_same_shape(inputs, parts)
   inputs, scale, stated = _stored(inputs, value_range, parts)
@@ -92,7 +92,7 @@ def assemble(
 
 
 def _as_split(x: Any, y: Any, part: str) -> Split:
-  """Returns what was given as arrays, whatever library they are of."""
+  """Converts the arrays of any library to NumPy."""
   try:
     return Split(np.asarray(x), np.asarray(y), f"x_{part}", f"y_{part}")
   except ValueError as error:  # rows of different lengths
@@ -103,7 +103,7 @@ def _as_split(x: Any, y: Any, part: str) -> Split:
 
 
 def _require_same_shape(inputs: Sequence[np.ndarray], parts: Sequence[Split]) -> None:
-  """Raises where images or rows of the test part differ from the training part's."""
+  """Raises if the test inputs have another shape than the training inputs."""
   shapes = [x.shape[1:] for x in inputs]
   if shapes[0] != shapes[-1]:
     raise DataError(
@@ -115,7 +115,7 @@ def _require_same_shape(inputs: Sequence[np.ndarray], parts: Sequence[Split]) ->
 def _stored(
   inputs: list[np.ndarray], value_range: Sequence[float], parts: Sequence[Split]
 ) -> tuple[list[np.ndarray], pixels.Range, list[str]]:
-  """Returns the inputs as a Dataset holds them, their range, and what to say of it."""
+  """Returns the inputs as a Dataset holds them, their range and phrases about it."""
   if inputs[0].ndim > 2:
     images, scale, stated = pixels.to_images(inputs, value_range, parts[0].x_from)
     return images, scale, [stated]
@@ -126,7 +126,7 @@ def _stored(
 def _source(
   name: str, origin: str, inputs: Sequence[np.ndarray], classes: int, stated: list[str]
 ) -> str:
-  """Returns the sentence that every output has on the data."""
+  """Returns the description of the data that every output shows."""
   shape = inputs[0].shape[1:]
   kind = f"images of {'x'.join(map(str, shape))}"
   if len(shape) == 1:

@@ -47,9 +47,9 @@ CIFAR10 = DatasetSpec(
   std=(0.2023, 0.1994, 0.2010),
 )
 
-# Only `rows` is pinned: it was computed from a lossless copy of all the images that is
-# sorted by class, which cannot tell the official order. So the content is verified bit
-# for bit from every source, but the order only by the checksum of the download.
+# Only `rows` is pinned: it was computed from a lossless copy of all images, sorted by
+# class, which has lost the official order. So the content of every source is verified
+# bit for bit, but the order only by the checksum of the download.
 CIFAR100 = DatasetSpec(
   name="cifar100",
   title="CIFAR-100",

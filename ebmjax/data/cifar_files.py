@@ -1,7 +1,7 @@
 """Reads the official files of CIFAR-10 and CIFAR-100, binary and pickled.
 
-Neither format tells its own length, so that half a file is a valid file: every file
-must hold exactly the official number of images. A user's own set goes into an npz.
+Neither format states its length, so half a file is a valid file. Therefore every file
+must hold exactly the official number of images; a user's own set goes into an npz.
 """
 
 import functools
@@ -20,7 +20,7 @@ from ebmjax.errors import DataError
 IMAGE_SHAPE = (32, 32, 3)
 _PIXELS = 3 * 32 * 32
 
-# From the name of a file to its content and the name that errors give it.
+# From the name of a file to its content and its name in error messages.
 Fetch = Callable[[str], tuple[bytes, str]]
 
 
@@ -31,7 +31,7 @@ class Form(NamedTuple):
   folders: dict[str, str]  # in each of them
   train: tuple[str, ...]  # files, which end with ".bin" in the binary archive
   test: str
-  labels: dict[str, int]  # the labels of each image and their classes; the last is ours
+  labels: dict[str, int]  # each kind of labels and its classes; the last one is used
   per_train: int  # images of each training file
   per_test: int
 
@@ -58,7 +58,7 @@ CIFAR100 = Form(
 
 
 def layouts(form: Form) -> tuple[Layout, ...]:
-  """Returns all forms of a set: the unpacked files first, then the archives."""
+  """Lists all layouts of a set: the unpacked files first, then the archives."""
   files, archives = [], []
   for kind in _FORMATS:
     archive = f"{form.archive}-{kind}.tar"
@@ -72,9 +72,9 @@ def layouts(form: Form) -> tuple[Layout, ...]:
 
 
 def parse_binary(form: Form, content: bytes, name: str, count: int) -> Split:
-  """Returns the `count` records of a file: the label bytes, then channels [3, 32, 32].
+  """Parses the `count` images [N, 32, 32, 3] and labels [N] of a binary file.
 
-  The images come as [N, 32, 32, 3].
+  A record is the label bytes, then the channels [3, 32, 32].
   """
   width = len(form.labels) + _PIXELS
   if len(content) != count * width:
@@ -89,7 +89,7 @@ def parse_binary(form: Form, content: bytes, name: str, count: int) -> Split:
 
 
 def parse_python(form: Form, content: bytes, name: str, count: int) -> Split:
-  """Returns the `count` images [N, 32, 32, 3] and labels [N] of a pickled file."""
+  """Parses the `count` images [N, 32, 32, 3] and labels [N] of a pickled file."""
   values = pickles.load_dict(content, name)
   missing = [key for key in ("data", *form.labels) if key not in values]
   if missing:
@@ -105,26 +105,23 @@ def parse_python(form: Form, content: bytes, name: str, count: int) -> Split:
   return _make_split(form, data, labels, name)
 
 
-# The kinds of the official archives; ".bin" ends the names of one of them.
+# The kinds of the official archives; file names end in ".bin" in the binary one.
 _FORMATS = {"binary": parse_binary, "python": parse_python}
 
 
 def _file_name(name: str, kind: str) -> str:
-  """Returns the name of a file in the archive of a kind."""
   return f"{name}.bin" if kind == "binary" else name
 
 
 def _read_files(
   form: Form, kind: str, paths: Mapping[str, Path]
 ) -> tuple[Split, Split]:
-  """Returns the two splits of the unpacked files."""
   return _read(form, kind, lambda name: (idx.unpack(paths[name]), str(paths[name])))
 
 
 def _read_archive(
   form: Form, kind: str, paths: Mapping[str, Path]
 ) -> tuple[Split, Split]:
-  """Returns the two splits of the only path, an archive."""
   (path,) = paths.values()
   names = [_file_name(name, kind) for name in (*form.train, form.test)]
   contents = tar.read_members(path, names)
@@ -132,7 +129,6 @@ def _read_archive(
 
 
 def _read(form: Form, kind: str, fetch: Fetch) -> tuple[Split, Split]:
-  """Returns the two splits of the files that `fetch` gets."""
   parse = _FORMATS[kind]
   names = [_file_name(name, kind) for name in form.train]
   train = [parse(form, *fetch(name), form.per_train) for name in names]
@@ -141,7 +137,7 @@ def _read(form: Form, kind: str, fetch: Fetch) -> tuple[Split, Split]:
 
 
 def _join(parts: Sequence[Split]) -> Split:
-  """Returns the training files as one split, in their order."""
+  """Joins the training files, in their order."""
   if len(parts) == 1:
     return parts[0]
   name = f"one of {parts[0].x_from} to {parts[-1].x_from}"
@@ -152,9 +148,9 @@ def _join(parts: Sequence[Split]) -> Split:
 def _make_split(
   form: Form, data: np.ndarray, labels: Sequence[np.ndarray], name: str
 ) -> Split:
-  """Returns images given as channels [N, 3 * 32 * 32] with the last of their labels.
+  """Returns images, given as channels [N, 3 * 32 * 32], with the last kind of labels.
 
-  All the labels are checked, file by file, because later nothing tells the file.
+  All labels are checked here, file by file, because the file name is lost later.
   """
   x = np.ascontiguousarray(data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
   for y, num_classes in zip(labels, form.labels.values(), strict=True):

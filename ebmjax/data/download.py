@@ -1,7 +1,7 @@
 """Downloads official files: bounded in time and size, resumed, verified.
 
-A thread talks to the server, and hands over what it receives. The caller waits for it
-only so long: no server, and no look-up of a name, can hold up a run or its Ctrl-C.
+A thread talks to the server and hands over the data. The caller waits for it with
+time-outs, so neither a server nor a DNS look-up can block a run or its Ctrl-C.
 """
 
 import contextlib
@@ -25,19 +25,19 @@ from ebmjax.runtime import locks
 from ebmjax.runtime.console import shows_bars
 
 CONNECT_SECONDS = 5.0  # until a server begins to answer
-STALL_SECONDS = 20.0  # in which `_STEP` bytes must come
-TRIES = 3  # of each address that answers
+STALL_SECONDS = 20.0  # in which `_STEP` bytes must arrive
+TRIES = 3  # for each address that answers
 PAUSE_SECONDS = 1.0  # between two tries
 _STEP = 1 << 16  # bytes
 _log = logging.getLogger(__name__)
 
 
 class DownloadError(Exception):
-  """Why no address delivered a file, as part of a sentence."""
+  """No address delivered a file; the message is part of a sentence."""
 
 
 class _FailedTry(Exception):
-  """A try that failed; `final` where the same address is not worth another one."""
+  """A try that failed; `final` if retrying the same address is pointless."""
 
   def __init__(self, reason: str, final: bool = False) -> None:
     super().__init__(reason)
@@ -45,12 +45,12 @@ class _FailedTry(Exception):
 
 
 class _Part(NamedTuple):
-  """A file while it comes."""
+  """A partial download."""
 
   path: Path
   official: Download
   bar: tqdm
-  before: int  # bytes of other files that the bar shows
+  before: int  # bytes of earlier files, which the bar also counts
 
   def have(self) -> int:
     return self.path.stat().st_size if self.path.exists() else 0
@@ -62,10 +62,10 @@ class _Part(NamedTuple):
 def fetch(
   addresses: Sequence[str], downloads: dict[str, Download], folder: Path
 ) -> dict[str, Path]:
-  """Returns the paths of the named files in `folder`, downloaded where need be.
+  """Downloads the files that are missing in `folder`, and returns the paths of all.
 
-  `addresses` are folders that hold them all; a later one replaces one that fails. What
-  an earlier process received is not asked for again.
+  `addresses` are folders that hold all files; if one fails, the next one is used. Bytes
+  that an earlier process received are kept.
   """
   folder.mkdir(parents=True, exist_ok=True)
   paths = {name: folder / name for name in downloads}
@@ -86,7 +86,7 @@ def fetch(
 
 
 def is_whole(path: Path, official: Download) -> bool:
-  """Returns whether a file is there, and is the official one."""
+  """Returns whether a file exists and is the official one."""
   if not path.is_file() or path.stat().st_size != official.size:
     return False
   with path.open("rb") as file:
@@ -94,7 +94,7 @@ def is_whole(path: Path, official: Download) -> bool:
 
 
 def _complete(part: _Part, urls: Sequence[str]) -> None:
-  """Completes a part from the first address that can, or raises DownloadError."""
+  """Completes a part from the first address that works, or raises DownloadError."""
   failures = []
   for url in urls:
     for left in reversed(range(TRIES)):
@@ -115,7 +115,7 @@ def _complete(part: _Part, urls: Sequence[str]) -> None:
 
 
 def _try(url: str, part: _Part) -> None:
-  """Asks an address once for what a part still lacks, and checks the whole."""
+  """Requests the missing bytes of a part once, and verifies the whole file."""
   size, begin = part.official.size, part.have()
   if begin < size:
     _log.info("Downloading %s (%.1f MB) from byte %d.", url, size / 1e6, begin)
@@ -125,12 +125,12 @@ def _try(url: str, part: _Part) -> None:
   if part.have() < size:
     raise _FailedTry("the connection ended early")
   part.path.unlink()
-  # What an earlier process had received may be the cause: then a whole one may do.
+  # The cause may be bytes that an earlier process received: then retry from the start.
   raise _FailedTry("the file does not match its official checksum", final=begin == 0)
 
 
 def _receive(url: str, begin: int, part: _Part) -> int:
-  """Appends what a server sends to a part; returns the byte that it began with."""
+  """Appends what a server sends to a part; returns the offset that it began at."""
   chunks = _chunks(url, begin)
   have = begin = int(next(chunks))
   with part.path.open("ab") as file:
@@ -146,7 +146,7 @@ def _receive(url: str, begin: int, part: _Part) -> int:
 
 
 def _chunks(url: str, begin: int) -> Iterator[bytes]:
-  """Yields the byte that a server begins with, in digits, then what it sends."""
+  """Yields the offset that a server begins at, in digits, then the data."""
   found: queue.Queue[bytes | _FailedTry] = queue.Queue(maxsize=64)
   left = threading.Event()
   threading.Thread(target=_ask, args=(url, begin, found, left), daemon=True).start()
@@ -169,7 +169,7 @@ def _chunks(url: str, begin: int) -> Iterator[bytes]:
 def _next(
   found: "queue.Queue[bytes | _FailedTry]", until: float, late: str, final: bool
 ) -> bytes:
-  """Returns what comes next, or raises _FailedTry: after `until` with `late`."""
+  """Returns the next chunk, or raises _FailedTry: after `until` with reason `late`."""
   try:
     chunk = found.get(timeout=max(until - time.monotonic(), 0))
   except queue.Empty:
@@ -185,7 +185,7 @@ def _ask(
   found: "queue.Queue[bytes | _FailedTry]",
   left: threading.Event,
 ) -> None:
-  """Puts what `_chunks` yields into a queue, b"" at the end, or why it failed."""
+  """Puts the items of `_chunks` into a queue, then b"" or the failure."""
 
   def put(chunk: bytes | _FailedTry) -> None:
     while not left.is_set():
@@ -202,14 +202,13 @@ def _ask(
       while not left.is_set() and (chunk := response.read1(_STEP)):
         put(chunk)
     put(b"")
-  except Exception as error:  # whatever it is, the server cannot be used
-    if begin and getattr(error, "code", None) == 416:  # it has no such byte
+  except Exception as error:  # any error means that the server cannot be used
+    if begin and getattr(error, "code", None) == 416:  # the offset is beyond its file
       return _ask(url, 0, found, left)
     put(_failure(error))
 
 
 def _failure(error: Exception) -> _FailedTry:
-  """Returns what an error of a request means."""
   if isinstance(error, urllib.error.HTTPError):
     error.close()
     passing = error.code >= 500 or error.code in (408, 429)

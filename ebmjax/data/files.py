@@ -1,9 +1,9 @@
-"""Reads a data set from the official files, or one npz, in a folder of the user's.
+"""Reads a data set from official files, or from an npz, in a folder of the user.
 
-A set of the official size must be the official set, bit for bit: anything else is an
-error, because a damaged download is far likelier than a user's own set of exactly that
-size. A set of any other size in the same format is the user's own, and is not `full`;
-a format that does not tell its own length admits no other size.
+A set of the official size must be the official set, bit for bit: a damaged download is
+far likelier than a user's own set of exactly that size. A set of any other size in the
+same format is the user's own and not `full`; formats that do not state their length
+admit only the official size.
 """
 
 from pathlib import Path
@@ -17,12 +17,12 @@ from ebmjax.types import Dataset
 
 
 def at_hand(spec: DatasetSpec, folder: Path) -> bool:
-  """Returns whether a folder holds any file of the set, whole or not."""
+  """Returns whether a folder holds any file of the set, even an incomplete one."""
   return bool(_find_files(spec, folder)[1]) or (folder / f"{spec.name}.npz").is_file()
 
 
 def load(spec: DatasetSpec, folder: Path) -> Dataset:
-  """Returns the set in a folder; official files go before an npz."""
+  """Loads the set in a folder, from official files if there are any, else an npz."""
   layout, paths = _find_files(spec, folder)
   npz_path = folder / f"{spec.name}.npz"
   if paths or not npz_path.is_file():
@@ -33,7 +33,7 @@ def load(spec: DatasetSpec, folder: Path) -> Dataset:
 
 
 def build(spec: DatasetSpec, train: Split, test: Split, kind: str) -> Dataset:
-  """Returns two splits as a verified data set whose `source` tells the kind of file."""
+  """Verifies two splits and makes a data set whose `source` states the file kind."""
   train = check_split(train, spec.image_shape, spec.num_classes, REMEDY)
   test = check_split(test, spec.image_shape, spec.num_classes, REMEDY)
   full = (len(train.x), len(test.x)) == (spec.train.size, spec.test.size)
@@ -49,16 +49,16 @@ def build(spec: DatasetSpec, train: Split, test: Split, kind: str) -> Dataset:
 
 
 def _spellings(name: str) -> list[str]:
-  """Returns the names a file may have on disk, the unpacked ones first."""
+  """Lists the names that a file may have on disk, unpacked ones first."""
   plain = [name, name.replace("-idx", ".idx")]
   return plain + [f"{spelling}.gz" for spelling in plain]
 
 
 def _find_files(spec: DatasetSpec, folder: Path) -> tuple[Layout, dict[str, Path]]:
-  """Returns the layout of the official files in a folder, and the path of each file.
+  """Finds the layout of the official files in a folder, and the path of each file.
 
-  Of several layouts it is the most complete one, the first of equals; where there is
-  no official file, it is that of the downloads.
+  This is the first of the most complete layouts, or that of the downloads if there is
+  no official file.
   """
   best = (0.0, spec.downloaded, dict[str, Path]())
   for layout in spec.layouts:
@@ -71,7 +71,6 @@ def _find_files(spec: DatasetSpec, folder: Path) -> tuple[Layout, dict[str, Path
 
 
 def _find_layout(layout: Layout, place: Path) -> dict[str, Path]:
-  """Returns the path of each file of a layout that is in a folder."""
   found: dict[str, Path] = {}
   for name in layout.names:
     for path in map(place.joinpath, _spellings(name)):
@@ -83,7 +82,7 @@ def _find_layout(layout: Layout, place: Path) -> dict[str, Path]:
 def _require_all(
   spec: DatasetSpec, folder: Path, layout: Layout, paths: dict[str, Path]
 ) -> None:
-  """Raises where a file of a layout is missing, naming all that are."""
+  """Raises if files of a layout are missing, and names all of them."""
   missing = [name for name in layout.names if name not in paths]
   if not missing:
     return

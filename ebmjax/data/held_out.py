@@ -1,7 +1,7 @@
 """Holds out training images: for validation, or as the test part of a set without one.
 
-They are a part of the data: the same whatever the seed, the method and the settings of
-a run, and fewer of them are a subset of more.
+The choice depends only on the data, not on the seed, the method or the settings of a
+run, and a smaller number gives a subset of a larger one.
 """
 
 from collections.abc import Sequence
@@ -15,23 +15,23 @@ _SEED = 0
 
 
 def smallest_class(dataset: Dataset) -> tuple[int, int]:
-  """Returns the class with the fewest training images, and how many it has."""
+  """Returns the class with the fewest training images, and their number."""
   classes, counts = np.unique(dataset.train_y, return_counts=True)
   at = int(counts.argmin())
   return int(classes[at]), int(counts[at])
 
 
 def hold_out(dataset: Dataset, per_class: int) -> Dataset:
-  """Returns the set with so many training images of each class as its test images.
+  """Replaces the test images by `per_class` training images of each class.
 
-  The images that stay to be trained on keep their order.
+  The other training images keep their order.
   """
   label, fewest = smallest_class(dataset)
   name = dataset.class_names[label] if dataset.class_names else label
   if per_class >= fewest:
     raise DataError(
       f"config.data.validation is {per_class}, but class {name} of {dataset.name} has "
-      f"only {fewest} training images, and some must stay to be trained on: set "
+      f"only {fewest} training images, and some must be left to train on: set "
       f"config.data.validation to less than {fewest}."
     )
   held = _held_rows(dataset.train_y, per_class)
@@ -46,7 +46,7 @@ def hold_out(dataset: Dataset, per_class: int) -> Dataset:
 
 
 def share_rows(y: np.ndarray, share: float, names: Sequence[str]) -> np.ndarray:
-  """Returns [N] bool: a share of each class y [N], one row at least and never all."""
+  """Returns a mask [N] of a share of each class y [N]: at least one row, never all."""
   if not 0 < share < 1:
     raise DataError(
       f"config.data.test_share={share:g} must lie between 0 and 1, because there is no "
@@ -62,7 +62,7 @@ def share_rows(y: np.ndarray, share: float, names: Sequence[str]) -> np.ndarray:
 
 
 def _held_rows(y: np.ndarray, per_class: int | np.ndarray) -> np.ndarray:
-  """Returns [N] bool: the first `per_class` ([C]) rows of each class, shuffled."""
+  """Returns a mask [N] of `per_class` (or [C]) random rows of each class."""
   held = np.zeros(len(y), bool)
   counts = np.broadcast_to(per_class, int(y.max()) + 1)
   for label in np.unique(y):

@@ -14,14 +14,14 @@ from ebmjax.data.official import GZIP_MAGIC, REMEDY
 from ebmjax.data.spec import Layout
 from ebmjax.errors import DataError
 
-_LARGEST = 1 << 30  # bytes; a few packed ones can unpack to any number
+_LARGEST = 1 << 30  # bytes; a small gzip file can unpack to any size
 
 
 def unpack(path: Path) -> bytes:
-  """Returns the content of a plain or gzip file.
+  """Reads a plain or gzip file.
 
-  The content tells which of the two it is, because browsers unpack files and keep the
-  name ending in .gz.
+  The first bytes decide which it is, because browsers unpack files but keep names that
+  end in .gz.
   """
   try:
     content = path.read_bytes()
@@ -42,7 +42,7 @@ def unpack(path: Path) -> bytes:
 
 
 def parse(content: bytes, rank: int, name: str) -> np.ndarray:
-  """Returns the uint8 array of `rank` axes that an idx file holds, never part of it."""
+  """Parses the uint8 array of `rank` axes in an idx file; refuses incomplete files."""
   header_size = 4 + 4 * rank
   if len(content) < header_size:
     raise DataError(f"{name} is truncated within its header: {REMEDY}.")
@@ -60,20 +60,17 @@ def parse(content: bytes, rank: int, name: str) -> np.ndarray:
       f"{name} is {problem}, it announces {expected} bytes of data and holds {found}: "
       f"{REMEDY}."
     )
-  # A copy, because an array over `bytes` cannot be written to.
+  # A copy, because an array over `bytes` is read-only.
   return np.frombuffer(content, np.uint8, offset=header_size).reshape(shape).copy()
 
 
 def read_set(paths: Mapping[str, Path]) -> tuple[Split, Split]:
-  """Returns the training and the test split of the four files of an MNIST-like set.
-
-  The keys of `paths` are the official names without ".gz".
-  """
+  """Reads the four files of an MNIST-like set, given by official name without ".gz"."""
   return _read_split(paths, "train"), _read_split(paths, "t10k")
 
 
 def _read_split(paths: Mapping[str, Path], prefix: str) -> Split:
-  """Returns the images [N, H, W] and labels [N] of one split."""
+  """Reads the images [N, H, W] and labels [N] of one split."""
   x_path = paths[f"{prefix}-images-idx3-ubyte"]
   y_path = paths[f"{prefix}-labels-idx1-ubyte"]
   x = parse(unpack(x_path), 3, str(x_path))

@@ -15,10 +15,10 @@ _COLOUR = ("RGB", "RGBA", "P", "PA", "CMYK", "YCbCr", "HSV", "LAB")
 
 
 def read(folder: Path) -> list[Split]:
-  """Returns the training part of a folder, and its test part where it has one.
+  """Reads the training part of a folder and, if it has one, the test part.
 
-  Images are [N, H, W] where all of the folder are grey, and [N, H, W, 3] otherwise;
-  labels are the names of the class folders. Transparency is dropped.
+  Images are [N, H, W] if all of them are grey, and [N, H, W, 3] otherwise; labels are
+  the names of the class folders. Transparency is dropped.
   """
   roots = [folder]
   if (folder / "train").is_dir():
@@ -32,21 +32,23 @@ def read(folder: Path) -> list[Split]:
 
 
 def read_images(folder: Path, mode: str) -> tuple[list[str], np.ndarray]:
-  """Returns the names of all images in a folder and below it, and their pixels.
+  """Reads all images in a folder and its subfolders; returns their names and pixels.
 
-  Pixels are [N, H, W] in mode "L", [N, H, W, 3] in mode "RGB".
+  Pixels are [N, H, W] in mode "L" and [N, H, W, 3] in mode "RGB".
   """
   found = sorted(path for path in folder.rglob("*") if _is_image(path))
   paths = [path for path in found if not _is_hidden(path.relative_to(folder))]
   if not paths:
-    raise DataError(f"{folder} holds no image ({', '.join(SUFFIXES)}): give others.")
+    raise DataError(
+      f"{folder} holds no image ({', '.join(SUFFIXES)}): give a folder that does."
+    )
   _common_mode(paths)
   names = [str(path.relative_to(folder)) for path in paths]
   return names, _read_part([("", path) for path in paths], mode, str(folder)).x
 
 
 def _files_by_class(root: Path) -> list[tuple[str, Path]]:
-  """Returns (class, file) of every image, sorted by class and name."""
+  """Lists (class, file) of every image, sorted by class and name."""
   classes = [path for path in _sorted(root) if path.is_dir()]
   if not classes:
     raise DataError(
@@ -66,7 +68,7 @@ def _files_by_class(root: Path) -> list[tuple[str, Path]]:
 
 
 def _sorted(folder: Path) -> list[Path]:
-  """Returns the paths in a folder by name, without the hidden ones."""
+  """Lists the paths in a folder, sorted, without hidden ones."""
   return sorted(path for path in folder.iterdir() if not _is_hidden(Path(path.name)))
 
 
@@ -79,9 +81,9 @@ def _is_image(path: Path) -> bool:
 
 
 def _common_mode(paths: list[Path]) -> str:
-  """Returns "L" or "RGB", or raises where the images have different sizes.
+  """Returns "L" or "RGB", or raises if the images have different sizes.
 
-  Reads the headers alone, so that an odd file is found before much is decoded.
+  Only headers are read, so an odd file is found before any image is decoded.
   """
   grey, first = True, (paths[0], (0, 0))
   for path in paths:
@@ -104,7 +106,7 @@ def _common_mode(paths: list[Path]) -> str:
 
 
 def _read_part(files: list[tuple[str, Path]], mode: str, name: str) -> Split:
-  """Returns all images of a part, decoded, with the names of their classes."""
+  """Decodes all images of a part; labels are the names of their classes."""
   images: np.ndarray | None = None
   for i, (_, path) in enumerate(files):
     with _opened(path) as image:
@@ -118,22 +120,22 @@ def _read_part(files: list[tuple[str, Path]], mode: str, name: str) -> Split:
 
 
 def _opened(path: Path) -> Any:
-  """Returns an image file of which only the header is read."""
+  """Opens an image file, reading only its header."""
   from PIL import Image
 
   try:
-    if path.is_fifo():  # opening it would never end
+    if path.is_fifo():  # opening it would block forever
       raise OSError("it is a pipe")
     return Image.open(path)
-  except Exception as error:  # Pillow raises many kinds
+  except Exception as error:  # Pillow raises many types
     raise DataError(_unreadable(path, error)) from None
 
 
 def _decode(image: Any, mode: str, path: Path) -> np.ndarray:
-  """Returns the pixels [H, W] or [H, W, 3] uint8 of an open file."""
+  """Decodes an open file to pixels [H, W] or [H, W, 3] uint8."""
   try:
     return np.asarray(image.convert(mode))
-  except Exception as error:  # a truncated file is noticed only now
+  except Exception as error:  # such as of a truncated file
     raise DataError(_unreadable(path, error)) from None
 
 
@@ -145,5 +147,4 @@ def _unreadable(path: Path, error: Exception) -> str:
 
 
 def _text(size: tuple[int, int]) -> str:
-  """Returns "WIDTHxHEIGHT"."""
   return f"{size[0]}x{size[1]}"

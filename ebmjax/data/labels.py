@@ -1,4 +1,4 @@
-"""Numbers the classes of any labels: integers in any order, or strings."""
+"""Numbers the classes of labels of any type: integers in any order, or strings."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from ebmjax.errors import DataError
 
 
 def check(y: np.ndarray, count: int, name: str) -> np.ndarray:
-  """Returns labels [N] as integers or strings, or raises what is wrong with them."""
+  """Checks labels [N] and returns them as integers or strings."""
   if y.ndim != 1:
     raise DataError(
       f"{name} must hold one label per row, but has shape {y.shape}: give an array [N] "
@@ -34,10 +34,10 @@ def check(y: np.ndarray, count: int, name: str) -> np.ndarray:
 def number(
   train: np.ndarray, test: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None, tuple[int | str, ...]]:
-  """Returns training and test labels as classes int32, and the label of each class.
+  """Numbers the classes; returns those of all rows, int32, and the label of each class.
 
-  Classes are numbered in the order of their labels; strings that are all integers are
-  ordered as integers.
+  Classes are numbered in the order of their labels; if all strings are integers, they
+  are ordered as integers.
   """
   if test is not None and (train.dtype.kind == "U") != (test.dtype.kind == "U"):
     raise DataError(
@@ -58,7 +58,7 @@ def number(
 def check_names(
   given: Sequence[str] | None, found: tuple[int | str, ...]
 ) -> tuple[str, ...]:
-  """Returns the given names of the classes, or those found in the labels."""
+  """Returns the given names of the classes, or else their labels."""
   if not given:
     return tuple(str(label) for label in found)
   if len(given) != len(found):
@@ -70,14 +70,14 @@ def check_names(
 
 
 def _order(labels: np.ndarray) -> np.ndarray:
-  """Returns the order of sorted labels [C]: by value where all strings are integers."""
+  """Returns the order of sorted labels [C]: by value if all strings are integers."""
   if labels.dtype.kind == "U" and all(label.isdecimal() for label in labels):
     return np.argsort([int(label) for label in labels], kind="stable")
   return np.arange(len(labels))
 
 
 def _as_integers(y: np.ndarray, name: str) -> np.ndarray:
-  """Returns float labels that are integers as such."""
+  """Converts float labels whose values are integers."""
   bad = y[~np.isfinite(y) | (y != np.rint(y))]
   if len(bad):
     raise DataError(
@@ -88,7 +88,7 @@ def _as_integers(y: np.ndarray, name: str) -> np.ndarray:
 
 
 def _require_known(classes: np.ndarray, test: np.ndarray) -> None:
-  """Raises where the test part has a class that training never had, or lacks one."""
+  """Raises if the classes of the test part differ from those of the training part."""
   unknown = np.setdiff1d(test, classes)
   if len(unknown):
     raise DataError(
@@ -99,5 +99,5 @@ def _require_known(classes: np.ndarray, test: np.ndarray) -> None:
   if len(missing):
     raise DataError(
       f"the test labels have none of class {str(missing[0])!r}: add some of each "
-      "class, or leave the test part out to have a share held out."
+      "class, or leave out the test part, so that a share of each class is held out."
     )

@@ -1,4 +1,4 @@
-"""The mean and the standard deviation of a set's inputs, to normalise by."""
+"""The mean and the standard deviation of a set's inputs, for normalisation."""
 
 import math
 
@@ -10,11 +10,11 @@ from ebmjax.data.pixels import blocks
 def statistics(
   x: np.ndarray, *, by_feature: bool = True
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-  """Returns mean and std of inputs x [N, ...], of each channel.
+  """Computes the mean and std of each channel of inputs x [N, ...].
 
-  Images count as values from 0 to 1: grey ones have one channel, colour ones three.
-  Each feature of rows is a channel; without `by_feature`, for a stream that permutes
-  them, all are one. What never varies has std 1.
+  Images are taken as values from 0 to 1; grey ones have one channel, colour ones three.
+  Each feature of rows is a channel; without `by_feature`, as for streams that permute
+  features, all of them are one channel. Constant channels have std 1.
   """
   channels = x.shape[-1] if x.ndim == 4 or (x.ndim == 2 and by_feature) else 1
   count = len(x) * math.prod(x.shape[1:]) // channels
@@ -25,6 +25,6 @@ def statistics(
 
 
 def _table(block: np.ndarray, channels: int) -> np.ndarray:
-  """Returns inputs as float64 [values, channels]."""
+  """Reshapes inputs to float64 [values, channels]."""
   values = block.reshape(-1, channels).astype(np.float64)
   return values / 255 if block.dtype == np.uint8 else values

@@ -1,4 +1,4 @@
-"""Noise of the capacity study: as many images as are asked for, nothing to download."""
+"""Noise for the capacity study: any number of images, with nothing to download."""
 
 from typing import Annotated
 
@@ -11,9 +11,9 @@ _CLASSES = 10
 
 
 def load(*, images: Annotated[int, "number of images"] = 0) -> Dataset:
-  """Returns a set of so many images that are numbers [N, 1] uint32, yet unlabelled.
+  """Returns a set of `images` numbers [N, 1] uint32, all labelled 0.
 
-  The network draws an image from its number (networks.Noise).
+  The network generates each image from its number (networks.Noise).
   """
   numbers = np.arange(images, dtype=np.uint32)[:, None]
   labels = np.zeros(images, np.int32)

@@ -1,4 +1,4 @@
-"""Reads arrays of an npz file: checked, never unpickled, and mapped where large."""
+"""Reads the arrays of an npz file: checked, never unpickled, mapped if large."""
 
 import contextlib
 import math
@@ -12,7 +12,7 @@ import numpy as np
 from ebmjax.data.arrays import Split
 from ebmjax.errors import DataError, first_line
 
-_MAPPED = 1 << 28  # bytes; smaller arrays are read, so that their file may change
+_MAPPED = 1 << 28  # bytes; smaller arrays are read, so their file may change later
 _CHUNK = 1 << 22
 _HEADERS = {
   (1, 0): np.lib.format.read_array_header_1_0,
@@ -23,11 +23,11 @@ _HEADERS = {
 def read(
   path: Path, keys: Sequence[str] | None, remedy: str, form: str = ""
 ) -> dict[str, np.ndarray]:
-  """Returns the named arrays, which a file must hold; without names, all it holds.
+  """Reads the named arrays, which a file must hold; without names, all arrays.
 
-  A large array that is stored without compression stays on the disk, mapped into
-  memory. `remedy` says what to do about a damaged file, and `form` which arrays a file
-  may hold, if others than the named ones would do.
+  A large uncompressed array stays on disk and is mapped into memory. `remedy` says what
+  to do about a damaged file; `form` describes the arrays that a file may hold, if there
+  are alternatives to `keys`.
   """
   with _opened(path, remedy) as archive:
     members = {_name(member): member for member in archive.infolist()}
@@ -44,10 +44,9 @@ def read(
 def read_splits(
   path: Path, endings: Sequence[str], remedy: str, form: str = ""
 ) -> list[Split]:
-  """Returns the splits whose arrays, x and y, have names with these endings.
+  """Reads a split for each ending: "_train" means x_train and y_train.
 
-  The ending "_train" stands for x_train and y_train. `remedy` and `form` are those of
-  `read`.
+  `remedy` and `form` are as in `read`.
   """
   found = read(path, [kind + end for end in endings for kind in "xy"], remedy, form)
   names = [(f"x{ending}", f"y{ending}") for ending in endings]
@@ -55,14 +54,14 @@ def read_splits(
 
 
 def names(path: Path, remedy: str) -> list[str]:
-  """Returns the names of all arrays of a file."""
+  """Lists the arrays of a file."""
   with _opened(path, remedy) as archive:
     return [_name(member) for member in archive.infolist()]
 
 
 @contextlib.contextmanager
 def _opened(path: Path, remedy: str) -> Iterator[zipfile.ZipFile]:
-  """Yields an archive, and explains the errors of reading it."""
+  """Yields an archive; errors of reading it become a DataError."""
   try:
     with zipfile.ZipFile(path) as archive:
       yield archive
@@ -70,7 +69,7 @@ def _opened(path: Path, remedy: str) -> Iterator[zipfile.ZipFile]:
     raise DataError(f"{path} cannot be read ({error}): {remedy}.") from None
   except DataError:
     raise
-  except Exception as error:  # of zipfile and NumPy, of many kinds
+  except Exception as error:  # zipfile and NumPy raise many types
     raise DataError(
       f"{path} is a damaged npz ({first_line(error)}): {remedy}."
     ) from None
@@ -83,7 +82,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 def _read_member(
   path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> np.ndarray:
-  """Returns one array, after its checksum was compared."""
+  """Reads one array and verifies its checksum."""
   with archive.open(member) as file:
     header = _read_header(file)
     if header is not None and header[2].hasobject:
@@ -108,20 +107,20 @@ def _read_member(
 def _require_size(
   file: IO[bytes], member: zipfile.ZipInfo, header: tuple[Any, ...]
 ) -> None:
-  """Refuses an array whose bytes are not as many as its shape says, unread."""
+  """Checks the byte count against the shape before reading."""
   shape, _, dtype = header
   if file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
     raise ValueError(f"{member.filename} has another size than its array")
 
 
 def _read_header(file: IO[bytes]) -> tuple[Any, ...] | None:
-  """Returns (shape, whether in Fortran's order, dtype); None in an unusual format."""
+  """Reads (shape, whether in Fortran order, dtype); None in an unusual format."""
   version = np.lib.format.read_magic(file)
   return _HEADERS[version](file) if version in _HEADERS else None
 
 
 def _map_member(path: Path, member: zipfile.ZipInfo) -> np.ndarray:
-  """Returns an uncompressed array as a read-only map of its part of the file."""
+  """Maps the part of the file that holds an uncompressed array, read-only."""
   with path.open("rb") as file:
     file.seek(member.header_offset + 26)  # the lengths of its name and extra field
     lengths = np.frombuffer(file.read(4), "<u2")

@@ -1,4 +1,4 @@
-"""Data of the user's own: an npz file, images by class, or a set prepared by TFDS."""
+"""The user's own data: an npz file, images by class, or a set prepared by TFDS."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,10 +34,10 @@ def load(
     "share of each class to test on, if there is no test part",
   ] = 0.2,
 ) -> Dataset:
-  """Returns the data in `dir`, named after its file or folder.
+  """Loads the data in `dir`, named after its file or folder.
 
-  `range` and `test_share` are as in `from_arrays`. A large npz stays on the disk where
-  it has a test part; otherwise both parts are copied into memory.
+  `range` and `test_share` are as in `from_arrays`. A large npz with a test part stays
+  on disk; without one, both parts are copied into memory.
   """
   if not dir:
     raise DataError(
@@ -61,7 +61,7 @@ OWN = DatasetSpec(name="own", title="own data", sources=("files",), load=load)
 
 
 def _read(path: Path) -> tuple[list[Split], str, str, tuple[str, ...] | None]:
-  """Returns the parts at a place, a name, what they are, and names of classes."""
+  """Reads the data at `path`; returns its parts, name, origin and class names."""
   if path.is_file():
     if path.suffix != ".npz":
       raise DataError(f"{path} is not an npz file: set config.data.dir to {_KINDS}.")
@@ -83,7 +83,7 @@ def _read(path: Path) -> tuple[list[Split], str, str, tuple[str, ...] | None]:
 
 
 def _read_npz(path: Path) -> list[Split]:
-  """Returns the training part of an npz file, and its test part where it has one."""
+  """Reads the training part of an npz file and, if it has one, the test part."""
   names = npz.names(path, _REMEDY)
   endings = ["_train" if "x_train" in names else ""]
   if "x_test" in names or "y_test" in names:

@@ -1,8 +1,8 @@
-"""Reads a pickled dictionary of arrays, and never runs anything that it names.
+"""Reads a pickled dictionary of arrays without running any code that it names.
 
-`pickle.load` imports and calls whatever a file asks for. Here each of the few names
-that a pickled array needs stands for an inert object of ours, and every other name is
-refused. Not even numpy's own unpickling sees the file, so no array of objects gets in.
+`pickle.load` imports and calls any function that a file names. Here the few names that
+a pickled array needs are replaced by inert objects, and all other names are refused.
+NumPy's own unpickling is not used either, so arrays of objects are impossible.
 """
 
 import io
@@ -21,9 +21,9 @@ _ITEM_TYPES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8")
 
 
 def load_dict(content: bytes, name: str) -> dict[str, Any]:
-  """Returns the dictionary of a pickle, with its arrays as arrays and keys as str.
+  """Loads the dictionary of a pickle, with NumPy arrays and with keys as str.
 
-  Python 2 wrote the official files: its strings come as bytes.
+  The official files were written by Python 2, whose strings are read as bytes.
   """
   file = io.BytesIO(content)
   try:
@@ -36,35 +36,33 @@ def load_dict(content: bytes, name: str) -> dict[str, Any]:
     return {_text(key): _plain(value) for key, value in loaded.items()}
   except EOFError:
     raise DataError(f"{name} is truncated: {REMEDY}.") from None
-  except Exception as error:  # a damaged pickle raises nearly every kind
+  except Exception as error:  # a damaged pickle raises nearly any type
     raise DataError(
       f"{name} is not the pickle of an official file ({first_line(error)}): {REMEDY}."
     ) from None
 
 
 def _require_small_memo(content: bytes) -> None:
-  """Refuses numbers of the memo that make Python reserve gigabytes for it."""
-  with suppress(ValueError):  # what is no pickle is refused when it is loaded
+  """Refuses memo indices that would make Python allocate gigabytes."""
+  with suppress(ValueError):  # not a pickle: loading refuses it
     for opcode, number, _ in pickletools.genops(content):
       if opcode.name in ("PUT", "LONG_BINPUT") and int(number or 0) > len(content):
-        raise pickle.UnpicklingError("it numbers more than it holds")
+        raise pickle.UnpicklingError("it numbers more objects than it holds")
 
 
 class _Unpickler(pickle.Unpickler):
-  """Finds the stand-ins and nothing else."""
+  """Resolves only the names that have stand-ins."""
 
   def find_class(self, module: str, name: str) -> Any:
-    """Returns the stand-in for a name."""
     if (module, name) not in _STAND_INS:
-      raise pickle.UnpicklingError(f"it asks for {f'{module}.{name}'!r}")
+      raise pickle.UnpicklingError(f"it names {f'{module}.{name}'!r}")
     return _STAND_INS[module, name]
 
 
 class _StandIn:
-  """Does one thing when called, and refuses all else that a pickle can do to it.
+  """A callable that a pickle cannot change.
 
-  A plain function would not do: a pickle can set the attributes of functions and
-  classes, and they would stay set after it.
+  A pickle can set attributes of plain functions and classes, which would persist.
   """
 
   __slots__ = ("_call",)
@@ -80,7 +78,7 @@ class _StandIn:
 
 
 class _Dtype:
-  """Stands for a numpy.dtype, and can only be one of integers."""
+  """Stands for a numpy.dtype of integers."""
 
   __slots__ = ("code", "dtype")
 
@@ -91,7 +89,7 @@ class _Dtype:
     self.dtype = np.dtype(self.code)
 
   def __setstate__(self, state: Any) -> None:
-    """Takes the byte order; the rest of the state is empty for integers."""
+    """Takes the byte order; the rest of an integer type's state is empty."""
     order = _text(state[1])
     if order not in ("|", "<", ">"):
       raise pickle.UnpicklingError(f"it holds an array of byte order {order!r}")
@@ -104,25 +102,25 @@ class _Array:
   __slots__ = ("values",)
 
   def __setstate__(self, state: Any) -> None:
-    """Takes (version, shape, dtype, whether in Fortran's order, bytes)."""
+    """Takes (version, shape, dtype, whether in Fortran order, bytes)."""
     _, shape, dtype, fortran, content = state
     if type(dtype) is not _Dtype or type(content) is not bytes:
-      raise pickle.UnpicklingError("it holds an array of something else than bytes")
+      raise pickle.UnpicklingError("it holds an array that is not made of bytes")
     flat = np.frombuffer(content, dtype.dtype)
     self.values = flat.reshape(shape, order="F" if fortran else "C")
 
 
 def _reconstruct(array_type: Any, shape: Any, code: Any) -> _Array:
-  """Returns an array without values: its state, with all of them, follows."""
+  """Returns an array without values, which `__setstate__` adds."""
   if array_type is not _NDARRAY:
-    raise pickle.UnpicklingError("it reconstructs something else than an array")
+    raise pickle.UnpicklingError("it reconstructs an object that is not an array")
   return _Array()
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
-  """Returns the bytes that Python 3 writes as text under protocol 2."""
+  """Returns bytes, which Python 3 writes as text under protocol 2."""
   if type(text) is not str or encoding != "latin1":
-    raise pickle.UnpicklingError("it encodes something else than bytes")
+    raise pickle.UnpicklingError("it encodes an object that is not bytes")
   return text.encode("latin1")
 
 
@@ -131,7 +129,7 @@ def _refuse(*args: Any) -> None:
 
 
 def _text(value: Any) -> str:
-  """Returns a string of Python 2 or 3 as str."""
+  """Decodes a string of Python 2 or 3."""
   if type(value) is bytes:
     return value.decode("latin1")
   if type(value) is not str:
@@ -140,16 +138,17 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-  """Returns a value of the dictionary with a stand-in's array in its place.
+  """Returns the array of a stand-in, or the value itself.
 
-  Lists must be flat: a few bytes can nest one in itself more often than time allows.
+  Lists must be flat: a few bytes can nest a list in itself so often that reading it
+  would never end.
   """
   if type(value) is list and any(type(each) in (list, tuple, dict) for each in value):
     raise pickle.UnpicklingError("it holds a list of lists")
   return value.values if type(value) is _Array else value
 
 
-_NDARRAY = _StandIn(_refuse)  # only ever named, as the type to reconstruct
+_NDARRAY = _StandIn(_refuse)  # only named as the type to reconstruct, never called
 _STAND_INS = {
   ("numpy", "ndarray"): _NDARRAY,
   ("numpy", "dtype"): _StandIn(_Dtype),

@@ -1,7 +1,7 @@
-"""Brings the inputs of any type and range into the forms that a Dataset holds.
+"""Converts inputs of any type and range to the forms that a Dataset holds.
 
-The same picture comes out the same from integers and from floats: the values alone
-decide its range, never their type.
+An image gives the same result as integers and as floats, because the range depends on
+the values and never on their type.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,17 @@ import numpy as np
 from ebmjax.errors import DataError
 
 Range = tuple[float, float]
-_BLOCK = 4096  # rows at a time: a mapped array is never in memory as a whole
+_BLOCK = 4096  # rows at a time, so that a mapped array is never wholly in memory
 
 
 def blocks(x: np.ndarray) -> Iterator[np.ndarray]:
-  """Yields x [N, ...] in parts of some rows."""
+  """Yields x [N, ...] in blocks of rows."""
   for start in range(0, len(x), _BLOCK):
     yield x[start : start + _BLOCK]
 
 
 def check_shape(x: np.ndarray, name: str) -> np.ndarray:
-  """Returns images [N, H, W] or [N, H, W, 3], or rows [N, F], or raises."""
+  """Checks x and returns it as images [N, H, W] or [N, H, W, 3], or rows [N, F]."""
   if x.dtype.kind not in "buif":
     raise DataError(f"{name} holds values of type {x.dtype}: give integers or floats.")
   if x.ndim == 4 and x.shape[3] == 1:
@@ -37,8 +37,8 @@ def check_shape(x: np.ndarray, name: str) -> np.ndarray:
 
 
 def to_rows(x: np.ndarray, name: str) -> np.ndarray:
-  """Returns rows [N, F] float32."""
-  with np.errstate(over="ignore"):  # too large for float32: infinite, and refused below
+  """Converts rows [N, F] to float32; raises if a value is not finite."""
+  with np.errstate(over="ignore"):  # what overflows becomes infinite and is refused
     rows = x if x.dtype == np.float32 else x.astype(np.float32)
   _extent([rows], name)
   return rows
@@ -47,10 +47,10 @@ def to_rows(x: np.ndarray, name: str) -> np.ndarray:
 def to_images(
   parts: Sequence[np.ndarray], given: Sequence[float], name: str
 ) -> tuple[list[np.ndarray], Range, str]:
-  """Returns the parts of a set as images, their range, and a phrase that states it.
+  """Converts the parts of a set to images; also returns their range and a phrase on it.
 
-  They are uint8 where this loses nothing, and float32 from 0 to 1 otherwise. `given`
-  is the range (low, high), or () to take 0 to 1 or 0 to 255, whichever fits.
+  Images are uint8 if that is lossless, and float32 from 0 to 1 otherwise. `given` is
+  the range (low, high), or () for the one of 0 to 1 and 0 to 255 that fits.
   """
   extent = _extent(parts, name)
   low, high = _choose_range(extent, given, name)
@@ -65,9 +65,9 @@ def to_images(
 
 
 def convert(x: np.ndarray, scale: Range, dtype: np.dtype) -> np.ndarray:
-  """Returns images of a range as uint8, or as float32 from 0 to 1.
+  """Converts images of a range to uint8, or to float32 from 0 to 1.
 
-  Also brings images to predict into the form of the training images.
+  It also converts images to predict like the training images.
   """
   if x.dtype == dtype == np.uint8 and scale == (0.0, 255.0):
     return x
@@ -85,7 +85,7 @@ def convert(x: np.ndarray, scale: Range, dtype: np.dtype) -> np.ndarray:
 
 
 def _extent(parts: Sequence[np.ndarray], name: str) -> Range:
-  """Returns the least and the largest value of all parts."""
+  """Returns the smallest and the largest value of all parts."""
   found = [(block.min(), block.max()) for x in parts for block in blocks(x)]
   low, high = float(np.min(found)), float(np.max(found))
   if not np.isfinite(low) or not np.isfinite(high):
@@ -97,7 +97,7 @@ def _extent(parts: Sequence[np.ndarray], name: str) -> Range:
 
 
 def _choose_range(extent: Range, given: Sequence[float], name: str) -> Range:
-  """Returns the range that is given, or the usual one that holds all values."""
+  """Returns the given range, or the usual one that contains all values."""
   low, high = extent
   if len(given):
     if len(given) != 2 or not given[0] < given[1]:
@@ -108,7 +108,7 @@ def _choose_range(extent: Range, given: Sequence[float], name: str) -> Range:
     if low < given[0] or high > given[1]:
       raise DataError(
         f"{name} holds pixels from {low:g} to {high:g}, but config.data.range is "
-        f"({given[0]:g}, {given[1]:g}): give the range that holds all of them."
+        f"({given[0]:g}, {given[1]:g}): give a range that contains all of them."
       )
     return float(given[0]), float(given[1])
   for top in (1.0, 255.0):
@@ -116,18 +116,18 @@ def _choose_range(extent: Range, given: Sequence[float], name: str) -> Range:
       return 0.0, top
   raise DataError(
     f"{name} holds pixels from {low:g} to {high:g}, neither within 0 to 1 nor within 0 "
-    "to 255: state what is black and what is white by config.data.range=(low, high)."
+    "to 255: give the values of black and white as config.data.range=(low, high)."
   )
 
 
 def _levels(block: np.ndarray, scale: Range) -> np.ndarray:
-  """Returns pixels as float64 from 0 to 255."""
+  """Scales pixels to float64 from 0 to 255."""
   low, high = scale
   return (block.astype(np.float64) - low) * (255 / (high - low))
 
 
 def _exact(x: np.ndarray, scale: Range) -> bool:
-  """Returns whether all pixels are whole levels, within the rounding of their type."""
+  """Returns whether all pixels are whole levels, up to the rounding of their type."""
   if x.dtype.kind != "f" and scale == (0.0, 255.0):
     return True
   epsilon = np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps

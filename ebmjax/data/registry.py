@@ -1,4 +1,4 @@
-"""The table of data sets, and data sets of other packages by their import path."""
+"""The table of data sets; those of other packages are found by import path."""
 
 from ebmjax.config.components import find_in
 from ebmjax.data import cifar, mnist, noise, own
@@ -15,5 +15,5 @@ DATASETS: dict[str, DatasetSpec] = {
 
 
 def find(name: str) -> DatasetSpec:
-  """Returns the spec of a data set, or of one outside: "package.module:SPEC"."""
+  """Returns the spec of a data set, by its name or by "package.module:SPEC"."""
   return find_in("data", DATASETS, name, DatasetSpec)

@@ -1,7 +1,7 @@
-"""Selects from a loaded set what a configuration asks for: fewer images, random labels.
+"""Changes a loaded set as a configuration asks: fewer images, random labels.
 
 How much a network can memorise is measured on labels that cannot be inferred from the
-images. Nothing can be learned but by heart, so the training images are the test images.
+images. The labels can only be memorised, so the training images are the test images.
 """
 
 import numpy as np
@@ -9,11 +9,11 @@ import numpy as np
 from ebmjax.errors import DataError
 from ebmjax.types import Dataset
 
-_SEED = 0  # of the labels: a part of the data, the same for every seed of a run
+_SEED = 0  # of the labels, which are part of the data: the same for all seeds of a run
 
 
 def choose(dataset: Dataset, *, images: int, memorise: bool) -> Dataset:
-  """Returns what a configuration asks for of a set: fewer images, random labels."""
+  """Keeps the first `images` training images (0: all), with random labels or not."""
   chosen = _first(dataset, images) if images else dataset
   if memorise:
     chosen = _memorise(chosen)
@@ -27,7 +27,7 @@ def choose(dataset: Dataset, *, images: int, memorise: bool) -> Dataset:
 
 
 def _first(dataset: Dataset, images: int) -> Dataset:
-  """Returns the set with its first `images` training images, and all to test on."""
+  """Keeps the first `images` training images and all test images."""
   count = len(dataset.train_x)
   if images > count:
     raise DataError(
@@ -45,9 +45,9 @@ def _first(dataset: Dataset, images: int) -> Dataset:
 
 
 def _memorise(dataset: Dataset) -> Dataset:
-  """Returns the training images under random labels, to train and to test on.
+  """Gives the training images random labels, and also tests on them.
 
-  An image's label depends on its place alone: more images leave it as it is.
+  A label depends only on the image's position, so more images do not change it.
   """
   draw = np.random.default_rng(_SEED).integers
   labels = draw(0, dataset.num_classes, len(dataset.train_x)).astype(np.int32)

@@ -1,7 +1,7 @@
-"""What is known about a data set before any of it is read.
+"""What is known about a data set before it is read.
 
-A new data set is one file with a `DatasetSpec`, and one line in `registry.DATASETS`; a
-set of another package needs no line, its name is its import path.
+A new data set is one file with a `DatasetSpec`, and one line in `registry.DATASETS`. A
+set of another package needs no line: it is named by its import path.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,59 +16,61 @@ _UNPINNED = Pins(size=0, x="", y="", rows="")
 
 
 class Download(NamedTuple):
-  """An official file as its server has it, still packed."""
+  """An official file as the server has it, compressed."""
 
   size: int  # bytes
   sha256: str
 
 
 class Layout(NamedTuple):
-  """One form in which the official files of a set may lie in a folder."""
+  """One form that the official files of a set may have in a folder."""
 
   kind: str  # for people: "idx files"
   names: tuple[str, ...]  # of all the files, without ".gz"
   read: Callable[[Mapping[str, Path]], tuple[Split, Split]]  # {name: path} -> splits
   folder: str = ""  # the folder that unpacking `archive` makes
-  archive: str = ""  # the official archive of these files, where they come in one
+  archive: str = ""  # the official archive with these files, if there is one
 
 
 class DatasetSpec(NamedTuple):
-  """A data set: its facts, and what can deliver it.
+  """A data set: its properties and its sources.
 
   A set with official files has `train`, `test`, `url`, `downloads` and `layouts`. Any
-  other has `load`, a function with keyword-only parameters, which are keys of
-  config.data: it returns the arrays (train_x, train_y, test_x, test_y) in any form
-  that `from_arrays` takes, or a whole Dataset.
+  other set has `load`, a function whose keyword-only parameters are keys of
+  config.data. It returns arrays (train_x, train_y, test_x, test_y) in any form that
+  `from_arrays` accepts, or a whole Dataset.
   """
 
   name: str
   title: str  # for people: "CIFAR-10"
-  # Where one of the next four is None, it is known once the set is loaded. Their types
-  # are Any, because code for an official set relies on them without asking.
+  # Any of the next four may be None: not known until the set is loaded. Their types are
+  # Any, because code for official sets uses them without a check.
   image_shape: Any = None  # tuple[int, ...]: (H, W), (H, W, 3) or (F,)
   num_classes: Any = None  # int
   mean: Any = None  # tuple[float, ...], of each channel, of values from 0 to 1
   std: Any = None  # tuple[float, ...]
   class_names: tuple[str, ...] = ()  # by class; (): its number
-  sources: tuple[str, ...] = ()  # beside "auto", what config.data.source may name
+  sources: tuple[str, ...] = ()  # values of config.data.source besides "auto"
   train: Pins = _UNPINNED
   test: Pins = _UNPINNED
-  url: str = ""  # the folder that `downloads` are in
-  mirrors: tuple[str, ...] = ()  # others that hold the same files
+  url: str = ""  # the folder with `downloads`
+  mirrors: tuple[str, ...] = ()  # other folders with the same files
   downloads: dict[str, Download] = {}  # noqa: RUF012  by file name, never changed
-  layouts: tuple[Layout, ...] = ()  # the forms its files may have
-  embedded: Callable[[Any], Dataset] | None = None  # (spec) -> its stand-in
+  layouts: tuple[Layout, ...] = ()
+  embedded: Callable[[Any], Dataset] | None = (
+    None  # (spec) -> a subset that replaces it
+  )
   load: Callable[..., Any] | None = None
-  generated: bool = False  # nothing is stored: the network draws the images
-  version: int = 1  # of the arrays: another one, and results are not comparable
+  generated: bool = False  # nothing is stored: the network generates the images
+  version: int = 1  # of the arrays; results of different versions are not comparable
 
   @property
   def keys(self) -> dict[str, Key]:
-    """Returns the keys of config.data that its `load` has."""
+    """Returns the keys of config.data that `load` takes."""
     return {} if self.load is None else keys_of(self.load)
 
   def dataset(self, train: Split, test: Split, source: str, *, full: bool) -> Dataset:
-    """Returns two checked splits as this set."""
+    """Makes this set of two checked splits."""
     return Dataset(
       self.name,
       source,
@@ -80,14 +82,14 @@ class DatasetSpec(NamedTuple):
 
   @property
   def downloaded(self) -> Layout:
-    """Returns the form that the downloads have, or else the first one."""
+    """Returns the layout of the downloads, or else the first layout."""
     names = {name.removesuffix(".gz") for name in self.downloads}
     forms = [layout for layout in self.layouts if set(layout.names) == names]
     return [*forms, *self.layouts][0]
 
   @property
   def by_hand(self) -> str:
-    """Returns how to get the set without our help, as part of a sentence."""
+    """Returns how to get the set by hand, as part of a sentence."""
     get = f"download {', '.join(self.downloads)} from {self.url}"
     if not self.downloads:
       get = f"put {', '.join(self.downloaded.names)}"

@@ -1,4 +1,4 @@
-"""Reads files out of a tar archive without unpacking it: no path of it is ever used."""
+"""Reads files from a tar archive in memory, so no path in it is ever written to."""
 
 import gzip
 import posixpath
@@ -10,14 +10,14 @@ from typing import Any
 from ebmjax.data.official import GZIP_MAGIC, REMEDY
 from ebmjax.errors import DataError, first_line
 
-_LARGEST_FILE = 1 << 28  # bytes; the official ones have 155 million
+_LARGEST_FILE = 1 << 28  # bytes; the largest official file has 155 million
 _LARGEST = 1 << 30
 
 
 class _Bounded:
-  """A file that refuses to be read beyond what any official archive holds.
+  """A file that refuses reads beyond the size of any official archive.
 
-  A few packed bytes can unpack to more than any memory holds.
+  A small compressed file can unpack to more than fits into memory.
   """
 
   def __init__(self, file: Any) -> None:
@@ -37,9 +37,9 @@ class _Bounded:
 
 
 def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
-  """Returns the content of the named files of a plain or packed archive.
+  """Reads the named files of a plain or compressed archive.
 
-  The folder that a file has inside the archive does not matter.
+  The folders inside the archive are ignored.
   """
   wanted = set(names)
   contents: dict[str, bytes] = {}
@@ -53,7 +53,7 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
         file = archive.extractfile(member) if member.isreg() else None
         if file is not None and name in wanted:
           contents[name] = file.read()
-  except Exception as error:  # tarfile, gzip and zlib raise many kinds
+  except Exception as error:  # tarfile, gzip and zlib raise many types
     raise DataError(
       f"{path} is a damaged archive ({first_line(error)}): {REMEDY}."
     ) from None
@@ -66,7 +66,7 @@ def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
 
 
 def _unpacked(path: Path) -> Any:
-  """Returns a file of the plain content of an archive, which may be gzip."""
+  """Opens an archive, which may be compressed by gzip, for reading plain bytes."""
   with path.open("rb") as file:
     packed = file.read(2) == GZIP_MAGIC
   return gzip.open(path) if packed else path.open("rb")

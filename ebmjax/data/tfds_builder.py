@@ -1,10 +1,10 @@
 """The TFDS builder that prepares a set without TensorFlow.
 
-Importing this module imports TFDS, so import it only where a set is prepared.
+Importing this module imports TFDS, so import it only to prepare a set.
 
 The stock builders need TensorFlow to encode images and to unpack archives. This one
-stores raw bytes, unpacks with the standard library, and stores the index of every
-example, because TFDS shuffles: the official order can be restored and verified.
+stores raw bytes and unpacks with the standard library. Because TFDS shuffles, it also
+stores the index of every example, so the official order can be restored and verified.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from ebmjax.data.spec import DatasetSpec
 
 
 def make_builder(spec: DatasetSpec, folder: Path, files: dict[str, Path]) -> Any:
-  """Returns a builder of one data set, which writes <data_dir>/<name>/<version>.
+  """Returns a builder that writes a set to `folder`, <data_dir>/<name>/<version>.
 
-  `files` are its downloads by name.
+  `files` are the downloads by name.
   """
-  # TFDS takes the name and version of a builder from its class.
+  # TFDS reads a builder's name and version from its class.
   members = {
     "__module__": __name__,
     "name": folder.parent.name,
@@ -42,7 +42,6 @@ class _Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type
   files: dict[str, Path]
 
   def _info(self) -> Any:
-    """Returns the description of the stored examples."""
     features = {
       "image": tfds.features.Tensor(shape=self.dataset.image_shape, dtype=np.uint8),
       "label": tfds.features.ClassLabel(num_classes=self.dataset.num_classes),
@@ -52,7 +51,7 @@ class _Builder(tfds.core.GeneratorBasedBuilder, skip_registration=True):  # type
     return tfds.core.DatasetInfo(builder=self, features=features_dict)
 
   def _split_generators(self, dl_manager: Any) -> dict[str, Iterator[Any]]:
-    """Returns the generators of the examples, after all files are read."""
+    """Reads all files and returns a generator of examples for each split."""
     train, test = self.dataset.downloaded.read(
       {name.removesuffix(".gz"): path for name, path in self.files.items()}
     )

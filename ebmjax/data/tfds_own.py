@@ -1,4 +1,4 @@
-"""Reads any set that TFDS has prepared on the disk, if it has an image and a label."""
+"""Reads any set that TFDS has prepared on disk, if it has an image and a label."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,9 @@ _DEPTHS = ("", "*.*.*", "*/*.*.*", "*/*/*.*.*")  # version, set, config, data_di
 
 
 def find(folder: Path) -> Path | None:
-  """Returns the version folder of the only prepared set in a folder, or None.
+  """Finds the version folder of the only prepared set in a folder, or None.
 
-  Of several versions of one set it is the newest.
+  If the set has several versions, this is the newest.
   """
   for pattern in _DEPTHS:
     places = sorted(folder.glob(pattern)) if pattern else [folder]
@@ -32,15 +32,15 @@ def find(folder: Path) -> Path | None:
 
 
 def read(folder: Path) -> tuple[list[Split], tuple[str, ...] | None]:
-  """Returns the training part of a prepared set, its test part if any, and its names.
+  """Reads the parts of a prepared set (training, test if any) and its class names.
 
-  The order of the examples is TFDS' own.
+  The examples are in the order of TFDS.
   """
   splits = [s["name"] for s in _described(folder)["splits"]]
   if "train" not in splits:
     raise DataError(
-      f"{folder} has the splits {', '.join(splits)}, and no split named train: give a "
-      "set with one by config.data.dir."
+      f"{folder} has the splits {', '.join(splits)}, but none named train: set "
+      "config.data.dir to a set that has one."
     )
   if not any(folder.glob("*.array_record*")):
     raise DataError(
@@ -52,7 +52,6 @@ def read(folder: Path) -> tuple[list[Split], tuple[str, ...] | None]:
 
 
 def _read_split(folder: Path, name: str) -> Split:
-  """Returns the images and labels of one split."""
   where = f"the {name} split in {folder}"
   try:
     prepared = tfds_source.Prepared(folder, ours=False)
@@ -62,9 +61,9 @@ def _read_split(folder: Path, name: str) -> Split:
       f"{where} has no {error.args[0]}: give a set whose examples have an image and a "
       "label."
     ) from None
-  except Exception as error:  # TFDS and array_record raise many kinds
+  except Exception as error:  # TFDS and array_record raise many types
     raise DataError(
-      f"{where} cannot be read ({first_line(error)}): give a whole set whose images "
+      f"{where} cannot be read ({first_line(error)}): give a complete set whose images "
       "have one size."
     ) from None
   return Split(columns["image"], columns["label"], where, where)
@@ -80,11 +79,11 @@ def _described(folder: Path) -> dict:
 
 
 def _class_names(folder: Path, y: np.ndarray) -> tuple[str, ...] | None:
-  """Returns the names of the labels that occur, where TFDS has names for them."""
+  """Returns the names of the labels that occur, or None if TFDS has no names."""
   path = folder / "label.labels.txt"
   if not path.is_file():
     return None
   names = path.read_text().splitlines()
-  if y.min() < 0 or y.max() >= len(names):  # some sets mark what has no label
+  if y.min() < 0 or y.max() >= len(names):  # some sets have a number for "no label"
     return None
   return tuple(names[label] for label in np.unique(y))

@@ -1,4 +1,4 @@
-"""Prepares a set for TFDS by download, and fails fast and clearly where it cannot."""
+"""Downloads a set and prepares it for TFDS, or fails fast with a clear error."""
 
 import contextlib
 import logging
@@ -15,21 +15,21 @@ _log = logging.getLogger(__name__)
 
 
 class UnavailableError(DataError):
-  """A set that cannot be downloaded here and now, though nothing on disk is damaged."""
+  """The set cannot be downloaded now, and nothing on disk is damaged."""
 
   def __init__(self, spec: DatasetSpec, reason: str):
-    """Keeps the problem apart from its remedy, for sentences with other remedies."""
+    """Also keeps the problem alone, for sentences with other remedies."""
     self.problem = f"{spec.name} cannot be downloaded from {spec.url} ({reason})"
     super().__init__(f"{self.problem}: go online and run again, or {spec.by_hand}.")
 
 
 def own_folder(spec: DatasetSpec, data_dir: Path) -> Path:
-  """Returns the version folder of our own preparation; its parent names the builder."""
+  """Returns the version folder of our own preparation, in a folder per builder."""
   return data_dir / f"ebmjax_{spec.name}" / "1.0.0"
 
 
 def prepare(spec: DatasetSpec, folder: Path) -> None:
-  """Downloads a set and stores it in `folder`, a whole set or none, or raises."""
+  """Downloads a set and stores it in `folder`, completely or not at all."""
   _make_way(folder)
   try:
     downloads = folder.parent.parent / "downloads" / folder.parent.name
@@ -38,42 +38,42 @@ def prepare(spec: DatasetSpec, folder: Path) -> None:
     with quiet_tfds() as tfds:
       _prepare(spec, folder, files, tfds)
   except (download.DownloadError, ImportError) as error:
-    # The latter: of what TFDS writes with, on some platforms.
+    # On some platforms, a package that TFDS writes with is missing.
     raise UnavailableError(spec, first_line(error)) from None
   except OSError as error:
-    # Another process may have finished the same set first, and that is as good.
+    # Another process may have finished the same set first.
     if not is_prepared(folder):
       raise DataError(
         f"{spec.name} cannot be prepared in {folder} ({first_line(error)}): set "
         "config.data.dir to a folder that can be written and has 500 MB free."
       ) from None
   if not is_prepared(folder):
-    raise DataError(f"TFDS left no whole set in {folder}: delete it and run again.")
+    raise DataError(f"TFDS left no complete set in {folder}: delete it and run again.")
 
 
 def _make_way(folder: Path) -> None:
-  """Removes an empty folder; raises where something that is not a set is in the way.
+  """Removes an empty folder; raises if it holds anything but a prepared set.
 
-  TFDS takes any existing folder for a prepared set and returns silently.
+  TFDS would take any existing folder for a prepared set and do nothing.
   """
   if not folder.exists() or is_prepared(folder):
-    return  # prepared: by another process, since we looked
+    return  # another process may have prepared it in the meantime
   try:
     folder.rmdir()
   except OSError:
     raise DataError(
-      f"{folder} exists, but is not a whole prepared set: delete it and run again."
+      f"{folder} exists, but is not a complete prepared set: delete it and run again."
     ) from None
 
 
 @contextlib.contextmanager
 def quiet_tfds() -> Iterator[Any]:
-  """Yields TFDS without progress bars, and with nothing on stdout."""
+  """Yields TFDS with progress bars off and its output on stderr."""
   import tensorflow_datasets as tfds
 
   tfds.disable_progress_bar()
   try:
-    # What TFDS prints is no result of ours, and stdout is for results.
+    # stdout is only for results.
     with contextlib.redirect_stdout(sys.stderr):
       yield tfds
   finally:
@@ -83,7 +83,6 @@ def quiet_tfds() -> Iterator[Any]:
 def _prepare(
   spec: DatasetSpec, folder: Path, files: dict[str, Path], tfds: Any
 ) -> None:
-  """Stores the downloaded files as a set of TFDS."""
   from ebmjax.data import tfds_builder
 
   builder = tfds_builder.make_builder(spec, folder, files)
@@ -93,10 +92,10 @@ def _prepare(
 
 
 def is_prepared(folder: Path) -> bool:
-  """Returns whether a version folder of TFDS holds a set that was finished.
+  """Returns whether a version folder of TFDS holds a complete set.
 
-  TFDS writes into a folder `incomplete.*` and renames it last, so a killed preparation
-  never gets here.
+  TFDS writes to a folder `incomplete.*` and renames it at the end, so a version folder
+  is never partial.
   """
   names = ("dataset_info.json", "features.json")
   return all((folder / name).is_file() for name in names)

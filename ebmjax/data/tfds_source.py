@@ -1,8 +1,8 @@
-"""Reads a set that TFDS has prepared as array_record, preparing it where need be.
+"""Reads a set that TFDS has prepared as array_record, and prepares a missing one.
 
 Two preparations are read: our own (`ebmjax_<name>`), which keeps the official order and
-is verified bit for bit; and the stock one of TFDS (`<name>`), where a user has it as
-array_record: its content is verified too, but its order is TFDS' own.
+is verified bit for bit; and the stock one of TFDS (`<name>`) if it is stored as
+array_record, whose content is verified, but whose order is that of TFDS.
 """
 
 import os
@@ -17,23 +17,23 @@ from ebmjax.data.spec import DatasetSpec
 from ebmjax.errors import DataError, first_line
 from ebmjax.types import Dataset
 
-_BLOCK = 2000  # examples per read; one by one takes five times as long
+_BLOCK = 2000  # examples per read; reading one by one takes five times as long
 
 
 class Prepared(NamedTuple):
-  """A version folder with a finished set."""
+  """A version folder with a complete set."""
 
   folder: Path  # <data_dir>/<name>/<version>
   ours: bool  # whether it has the index that restores the official order
 
 
 def default_dir() -> str:
-  """Returns the folder that TFDS uses where none is given, without importing TFDS."""
+  """Returns TFDS' default folder without importing TFDS."""
   return os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
 
 
 def find_prepared(spec: DatasetSpec, data_dir: Path) -> Prepared | None:
-  """Returns the prepared set to read, our own before a stock one, or None."""
+  """Finds our own prepared set, or else a stock one, or None."""
   own = tfds_prepare.own_folder(spec, data_dir)
   if tfds_prepare.is_prepared(own):
     return Prepared(own, ours=True)
@@ -44,14 +44,14 @@ def find_prepared(spec: DatasetSpec, data_dir: Path) -> Prepared | None:
 
 
 def load(spec: DatasetSpec, data_dir: Path, download: bool) -> Dataset:
-  """Returns the set of TFDS, preparing it first where that is allowed and needed."""
+  """Reads the set of TFDS; prepares a missing one if `download` allows it."""
   prepared = find_prepared(spec, data_dir)
   if prepared is None:
     if not download:
       raise DataError(
         f"TFDS has no array_record set of {spec.name} in {data_dir}, and "
-        "config.data.download is false: set config.data.download=True, or "
-        "config.data.dir to the folder that has one."
+        "config.data.download is false: set config.data.download=True, or set "
+        "config.data.dir to a folder that has one."
       )
     folder = tfds_prepare.own_folder(spec, data_dir)
     tfds_prepare.prepare(spec, folder)
@@ -60,7 +60,7 @@ def load(spec: DatasetSpec, data_dir: Path, download: bool) -> Dataset:
 
 
 def read(spec: DatasetSpec, prepared: Prepared) -> Dataset:
-  """Returns a prepared set, verified against the official size and content."""
+  """Reads a prepared set and verifies its size and content."""
   train = _read_split(spec, prepared, "train", spec.train)
   test = _read_split(spec, prepared, "test", spec.test)
   folder = prepared.folder
@@ -69,22 +69,22 @@ def read(spec: DatasetSpec, prepared: Prepared) -> Dataset:
 
 
 def _read_split(spec: DatasetSpec, prepared: Prepared, name: str, pins: Pins) -> Split:
-  """Returns one split of a prepared set, in the official order where it is known."""
+  """Reads one split of a prepared set, in the official order if that is stored."""
   remedy = f"delete {prepared.folder} and run again"
   where = f"the {name} split in {prepared.folder}"
   try:
     columns = read_columns(prepared, name)
-  except ImportError as error:  # the set is good
+  except ImportError as error:  # the set itself is fine
     raise DataError(
       f"{where} cannot be read ({error}): pip install array_record."
     ) from None
-  except Exception as error:  # TFDS and array_record raise many kinds
+  except Exception as error:  # TFDS and array_record raise many types
     raise DataError(
       f"{where} cannot be read ({first_line(error)}): {remedy}."
     ) from None
   x, y = columns["image"], columns["label"]
   if x.shape[1:] == (*spec.image_shape, 1):
-    x = x[..., 0]  # the stock sets keep an axis for the one channel
+    x = x[..., 0]  # stock sets have an axis for the single channel
   if prepared.ours:
     order = _official_order(columns["index"], where, remedy)
     x, y = x[order], y[order]
@@ -95,7 +95,7 @@ def _read_split(spec: DatasetSpec, prepared: Prepared, name: str, pins: Pins) ->
 
 
 def _official_order(index: np.ndarray, where: str, remedy: str) -> np.ndarray:
-  """Returns the rows [N] in the order of their index [N], which must be 0 to N - 1."""
+  """Returns the row numbers [N] sorted by index [N], which must be 0 to N - 1."""
   order = np.argsort(index, kind="stable")
   if not np.array_equal(index[order], np.arange(len(index))):
     raise DataError(f"{where} has lost the official order: {remedy}.")
@@ -103,7 +103,7 @@ def _official_order(index: np.ndarray, where: str, remedy: str) -> np.ndarray:
 
 
 def read_columns(prepared: Prepared, name: str) -> dict[str, np.ndarray]:
-  """Returns the features of a split as arrays [N, ...], in the order on disk."""
+  """Reads the features of a split as arrays [N, ...], in the order on disk."""
   with tfds_prepare.quiet_tfds() as tfds:
     builder = tfds.builder_from_directory(prepared.folder)
     source = builder.as_data_source(split=name, file_format="array_record")

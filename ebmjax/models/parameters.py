@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from ebmjax import methods, networks
 from ebmjax.config import default, flat_keys, with_settings
-from ebmjax.config.groups import unknown
+from ebmjax.config.groups import explain_unknown
 from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError
 
@@ -42,7 +42,7 @@ def configuration(params: Mapping[str, Any], num_inputs: int) -> ConfigDict:
   known = flat_keys(config)
   for key in settings:
     if key not in known:
-      raise ConfigError(f"config.{key}, of settings, {unknown(key, known)}")
+      raise ConfigError(f"config.{key}, of settings, {explain_unknown(key, known)}")
   return resolve(config)
 
 

@@ -1,1 +1,1 @@
-"""Commands beside a run: sweeps, speed, export."""
+"""Commands besides `ebmjax run`: sweeps, benchmarks, export and others."""

@@ -39,7 +39,7 @@ COLUMNS = (
 
 
 class Point(NamedTuple):
-  """One run of the study, before it is made."""
+  """One run of the study that is yet to be made."""
 
   model: str
   config: ConfigDict
@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
-  """Runs the study that the command line asks for and returns the exit code."""
+  """Runs the study of the command line and returns the exit code."""
   show_messages()
 
   def work() -> int:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def study(points: Sequence[Point], folder: Path) -> Path:
   """Runs every point, writes the study's files and returns their folder."""
-  for point in points:  # a mistake in the last is found before the first runs
+  for point in points:  # finds a mistake in the last before the first one runs
     resolve(point.config)
   require_device()
   found = []
@@ -79,7 +79,7 @@ def study(points: Sequence[Point], folder: Path) -> Path:
 
 
 def write(folder: Path, found: Sequence[dict[str, Any]]) -> None:
-  """Writes what was found, a mapping a point, as tables and figures."""
+  """Writes the results, one mapping for each point, as tables and figures."""
   figure = curves.curves(found)
   points = (point | {"seeds": len(point["seeds"])} for point in found)
   rows = [[point[name] for name in COLUMNS] for point in points]
@@ -93,7 +93,7 @@ def write(folder: Path, found: Sequence[dict[str, Any]]) -> None:
 
 
 def _points(given: argparse.Namespace, rest: list[str]) -> list[Point]:
-  """Returns the runs asked for, small ones first; `rest` are changes of keys."""
+  """Lists the runs of the study, small ones first; `rest` are changes of keys."""
   loading.require_overrides(rest)
   every = product(MODELS, sorted(set(given.images)), NETWORKS)
   return [

@@ -1,7 +1,7 @@
 """Writes the model of a finished run to one file that predicts with JAX alone.
 
-With --trunk, writes the trunk of the run's network instead. That of a run of
-configs/pretrain_cifar10.py serves as --config.network.pretrained for CIFAR-100.
+With --trunk, writes the trunk of the run's network instead. The trunk of a run of
+configs/pretrain_cifar10.py can be given as --config.network.pretrained for CIFAR-100.
 """
 
 import argparse
@@ -24,10 +24,10 @@ from ebmjax.runtime.terminal import Parser, run_cli
 def export_trunk(
   run: Path, out: Path, seed: int | None = None, *, half: bool = False
 ) -> int:
-  """Writes the last trunk of a run to `out` and returns its step."""
+  """Writes the final trunk of a run to `out` and returns its step."""
   found = read_run(run)
   seed = found.seeds[0] if seed is None else seed
-  outputs(found, [seed])  # raises where there is no such seed
+  outputs(found, [seed])  # raises if there is no such seed
   network = found.config.network
   cached = networks.find(network.name).cached_trunk(network) is not None
   if "backbone_mode" not in network or cached:
@@ -43,7 +43,7 @@ def export_trunk(
 
 
 def _origin(run: FinishedRun, place: int) -> dict[str, Any]:
-  """Returns what a file of weights says of the run that made them."""
+  """Returns the provenance of the weights, which the file stores."""
   facts = run.results["facts"]
   return {
     "command": commands.shortened(facts.get("command")),
@@ -61,7 +61,7 @@ def _trunk(states: Any) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-  """Writes what the command line names and returns the exit code."""
+  """Writes the file of the command line and returns the exit code."""
 
   def work() -> int:
     given = _parser().parse_args(arguments)
@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
       raise UsageError("--task does nothing with --trunk; leave one of them out.")
     if given.out.suffix != ".npz":
       raise ConfigError(
-        f"{given.out} is to hold arrays; give it a name that ends in .npz."
+        f"{given.out} will hold arrays; give it a name that ends in .npz."
       )
     if given.trunk:
       step = export_trunk(given.run, given.out, given.seed, half=given.half)

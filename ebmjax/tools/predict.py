@@ -1,4 +1,4 @@
-"""Labels inputs with the model of a finished run, or with a saved one."""
+"""Labels inputs with the model of a finished run, or with a saved model."""
 
 import argparse
 import os
@@ -21,19 +21,19 @@ _REMEDY = "write it again with np.savez"
 
 
 class Inputs(NamedTuple):
-  """What is to be predicted."""
+  """The inputs to predict."""
 
-  names: list[str]  # [N] of the rows: their files or numbers
+  names: list[str]  # [N] file names or row numbers
   x: np.ndarray  # [N, ...]
-  y: np.ndarray | None  # [N] their labels, where they are known
+  y: np.ndarray | None  # [N] labels, if they are known
 
 
 def read_inputs(path: Path, *, colour: bool) -> Inputs:
-  """Returns the inputs of an npz file (x, or x_test), or of a folder of images."""
+  """Reads the inputs of an npz file (x, or x_test) or of a folder of images."""
   if path.is_dir():
     names, images = image_folder.read_images(path, "RGB" if colour else "L")
     return Inputs(names, images, None)
-  if not path.is_file():  # reading a pipe would never end
+  if not path.is_file():  # reading a pipe would block forever
     raise DataError(f"{path} does not exist: give an npz file or a folder of images.")
   held = npz.names(path, _REMEDY)
   x_name, y_name = ("x", "y") if "x" in held else ("x_test", "y_test")
@@ -46,7 +46,7 @@ def read_inputs(path: Path, *, colour: bool) -> Inputs:
 def predict(
   model: Model, inputs: Inputs, reject: float | None, task: int | None
 ) -> tuple[str, np.ndarray]:
-  """Returns a table in CSV (input, label, probability) and the labels [N]."""
+  """Returns a CSV table (input, label, probability) and the labels [N]."""
   labels = model.predict(inputs.x, reject, task=task)
   shares = model.predict_proba(inputs.x, task=task).max(axis=1)
   rows = zip(inputs.names, labels, (f"{share:.4f}" for share in shares), strict=True)
@@ -54,7 +54,7 @@ def predict(
 
 
 def main(arguments: list[str]) -> int:
-  """Predicts what the command line names and returns the exit code."""
+  """Predicts the inputs of the command line and returns the exit code."""
 
   def work() -> int:
     given = _parser().parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Runs an experiment in several processes on this machine, as several hosts would.
+"""Runs an experiment in several processes on this machine, as if on several hosts.
 
   ebmjax launch --processes=2 --devices=2 -- \\
       --config=configs/splitmnist.py --config.seeds=4 --workdir=runs/split
@@ -6,7 +6,7 @@
 Everything after `--` is the command line of `ebmjax run`. Each process gets --devices
 devices: virtual ones on a CPU, or GPUs of this machine (by default an equal share of
 those that CUDA_VISIBLE_DEVICES or the driver lists). The output of the first process is
-shown; that of the others is kept in --logs, and shown if they fail. If a process dies,
+shown; that of the others goes to --logs, and is shown if they fail. If a process dies,
 the others are stopped; the same command resumes from the last checkpoint.
 """
 
@@ -32,14 +32,14 @@ from ebmjax.runtime.terminal import (
   whole_number,
 )
 
-_PATIENCE = 15.0  # seconds that processes have to end by themselves
+_PATIENCE = 15.0  # seconds that processes get to end by themselves
 _TAIL = 20  # lines shown of a failed process's output
-# Exit codes of a process that has printed a sentence.
+# Exit codes of a process that has explained its failure in a sentence.
 _EXPLAINED = {kind.exit_code for kind in (UserError, UsageError, BusyError)}
 
 
 def main(arguments: Sequence[str]) -> int:
-  """Runs all processes to their end and returns the exit code of the whole."""
+  """Runs all processes and returns the overall exit code."""
 
   def work() -> int:
     given, rest = _parse(list(arguments))
@@ -53,26 +53,26 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class _Team:
-  """Runs the processes, and ends them all when one fails."""
+  """Runs the processes and ends all of them if one fails."""
 
   def __init__(
     self, environments: list[dict[str, str]], rest: list[str], logs: list[Path]
   ) -> None:
     self._logs = logs
-    self._asked = 0  # the signal that this launcher was sent
+    self._asked = 0  # the signal that this launcher received
     self._members: list[subprocess.Popen[bytes]] = []
     for number in (signal.SIGINT, signal.SIGTERM):
       signal.signal(number, self._forward)
     command = [sys.executable, "-u", "-m", "ebmjax.main", *rest]
     for i, environment in enumerate(environments):
       log = self._logs[i].open("wb") if i > 0 else None
-      # A session of its own: the terminal's signals come by way of the launcher.
+      # In a session of its own, it gets the terminal's signals from the launcher.
       self._members.append(
         subprocess.Popen(
           command,
           env=os.environ | environment,
           stdout=log or subprocess.PIPE,
-          stderr=log,  # None: the launcher's own
+          stderr=log,  # None: that of the launcher
           start_new_session=True,
         )
       )
@@ -82,7 +82,7 @@ class _Team:
     self._printer.start()
 
   def run(self) -> int:
-    """Waits until all processes have ended and returns the exit code of the whole."""
+    """Waits for all processes and returns the overall exit code."""
     while not self._failed() and any(code is None for code in self._codes()):
       time.sleep(0.05)
     failed = self._failed()
@@ -114,7 +114,7 @@ class _Team:
     return [(i, code) for i, code in enumerate(self._codes()) if code]
 
   def _end_the_others(self) -> bool:
-    """Ends what still runs; returns whether the first process has explained why."""
+    """Waits for the others, then kills them; returns whether the first said why."""
     codes = [code for _, code in self._failed()]
     crashed = any(code < 0 for code in codes)
     limit = time.monotonic() + (1.0 if crashed else _PATIENCE)
@@ -127,7 +127,7 @@ class _Team:
     return explained
 
   def _explain(self, process: int, code: int) -> None:
-    """Prints which process ended first, and how to continue."""
+    """Prints which process failed first, and how to continue."""
     if process > 0:
       lines = self._logs[process].read_text(errors="replace").splitlines()[-_TAIL:]
       for line in lines:
@@ -144,12 +144,12 @@ class _Team:
   def _forward(self, number: int, frame: object) -> None:
     del frame
     self._asked = number
-    for member in self._members:  # it does nothing to those that have ended
+    for member in self._members:  # has no effect on processes that have ended
       member.send_signal(number)
 
 
 def _make_logs(folder: Path, processes: int) -> list[Path]:
-  """Returns a file for each process's output; all but the first one's are empty now."""
+  """Empties the log files of all processes but the first; returns all paths."""
   paths = [folder / f"process-{i}.log" for i in range(processes)]
   with failures.explain_write_errors(folder, "or give another with --logs"):
     folder.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def _make_logs(folder: Path, processes: int) -> list[Path]:
 def _environments(
   processes: int, devices: int | None, gpus: list[str]
 ) -> list[dict[str, str]]:
-  """Returns what each process's environment adds to this one's."""
+  """Lists the environment variables to add for each process."""
   address = f"localhost:{_free_port()}"
   shared = {"JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": str(processes)}
   shared["PYTHONPATH"] = loading.python_path()
@@ -187,7 +187,7 @@ def _environments(
 
 
 def _gpus() -> list[str]:
-  """Returns the names that CUDA knows this machine's GPUs by; none without any."""
+  """Returns the GPUs of this machine by the names that CUDA uses."""
   visible = os.environ.get("CUDA_VISIBLE_DEVICES")
   if visible is not None:
     return [name for name in visible.split(",") if name]
@@ -212,7 +212,7 @@ def _free_port() -> int:
 
 
 def _parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
-  """Returns the launcher's own arguments, and those after `--`."""
+  """Splits the command line into the launcher's arguments and those after `--`."""
   cut = argv.index("--") if "--" in argv else len(argv)
   parser = Parser(
     prog="launch",

@@ -7,7 +7,7 @@ With several, writes a page that compares them, and its table as CSV and JSON. E
 is compared with the first one: the difference of their average accuracies, its 95 %
 confidence interval and a p-value. Runs with the same seeds are compared seed by seed.
 P-values are corrected for the number of comparisons (Holm); runs that were scored on
-different data get none. The page lists the configuration keys in which the runs
+different data have none. The page lists the configuration keys in which the runs
 differ.
 """
 
@@ -29,7 +29,7 @@ _EPILOG = """examples:
 
 
 def main(arguments: list[str]) -> int:
-  """Writes what the command line names and returns the exit code."""
+  """Writes the page of the command line and returns the exit code."""
   remedy = "the same command writes the page again"
   return run_cli("ebmjax", lambda: _act(_parse(arguments)), remedy)
 
@@ -40,12 +40,12 @@ def _act(given: argparse.Namespace) -> int:
   usual = runs[0].path / page.NAME if alone else Path("compare.html")
   out = given.out or usual
   if out.suffix not in (".html", ".htm"):
-    raise UserError(f"--out={out} is a page; give it a name that ends in .html.")
+    raise UserError(f"--out={out} will be a page; give it a name that ends in .html.")
   own = alone and out.parent.resolve() == runs[0].path.resolve()
   if not own and stored.holds_run(out.parent):
     raise UserError(
-      f"--out={out} lies in the folder of another run or of one that is compared, "
-      "whose files it could replace; give a page outside of it."
+      f"--out={out} is in the folder of a run, whose files it could replace; give one "
+      "outside of it."
     )
   _write_one(runs[0], out) if alone else _write_comparison(runs, out)
   print(f"Page: {out}")
@@ -53,7 +53,7 @@ def _act(given: argparse.Namespace) -> int:
 
 
 def _read(path: Path) -> stored.StoredRun:
-  """Returns a finished run with the paper's figure as this version knows it."""
+  """Reads a finished run, with the paper's figure as this version knows it."""
   run = stored.read(path)
   return run._replace(results=with_figure(run.results))
 
@@ -71,8 +71,8 @@ def _write_comparison(runs: list[stored.StoredRun], out: Path) -> None:
   for table_beside in compare_files.tables_beside(out):
     if table_beside.exists() and not out.exists():
       raise UserError(
-        f"{table_beside} is there without the page {out}, so it is no comparison's "
-        "table; give another page with --out."
+        f"{table_beside} exists without the page {out}, so it is not the table of a "
+        "comparison; give another page with --out."
       )
   with failures.explain_write_errors(out, failures.ANOTHER):
     compare_files.write(out, content, found)

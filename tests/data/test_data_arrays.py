@@ -162,7 +162,7 @@ ONE_ALONE = np.where(np.arange(40) == 5, 9, LABELS)
     ((DIGITS, LABELS, PHOTOS, LABELS), {}, "(8, 8), but x_test of shape (6, 5, 3)"),
     ((PHOTOS.transpose(0, 3, 1, 2), LABELS), {}, "with the channels last"),
     ((DIGITS[:0], LABELS[:0]), {}, "is empty"),
-    ((DIGITS, 0 * LABELS), {}, "has the class '0' alone"),
+    ((DIGITS, 0 * LABELS), {}, "has only the class '0'"),
     ((DIGITS.astype(str), LABELS), {}, "values of type <U"),
     (([[1, 2], [3]], [0, 1]), {}, "cannot be converted to arrays"),
     ((DIGITS - 1, LABELS), {}, "from -1 to 15, neither within 0 to 1 nor"),

@@ -38,7 +38,7 @@ def test_labels_nested_beyond_all_time():
 
 @pytest.mark.parametrize("put", [b"r" + b"\xff" * 3 + b"\x7f", b"p2000000000\n"])
 def test_numbers_that_reserve_memory(put):
-  with pytest.raises(DataError, match="it numbers more than it holds"):
+  with pytest.raises(DataError, match="it numbers more objects than it holds"):
     pickles.load_dict(b"}" + put + b".", "a file")
 
 

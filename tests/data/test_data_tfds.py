@@ -196,7 +196,7 @@ def test_folder_with_something_else(tiny, config, tmp_path: Path, sentence):
   (own_folder(tmp_path) / "features.json").write_text("{}")
   with pytest.raises(DataError) as caught:
     data.load(config("tfds", tmp_path))
-  assert "is not a whole prepared set" in sentence(caught)
+  assert "is not a complete prepared set" in sentence(caught)
   assert (own_folder(tmp_path) / "features.json").exists()
 
 

@@ -47,7 +47,7 @@ from ebmjax.tools.sweep.selection import FIRST_TASK, SELECTIONS, WHOLE_STREAM, s
 
 
 def main(arguments: Sequence[str]) -> int:
-  """Runs the sweep that the command line asks for and returns the exit code."""
+  """Runs the sweep of the command line and returns the exit code."""
   logging.basicConfig(format="%(message)s", stream=sys.stderr)
 
   def work() -> int:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
-  """Runs all settings, prints the best and, if asked to, tests it."""
+  """Runs all settings, prints the best one and tests it if --test is given."""
   if given.seeds is not None:
     rest = [*rest, f"--config.seeds={given.seeds}"]
   settings, for_test = _make(given, rest)
@@ -96,7 +96,7 @@ def _sweep(given: argparse.Namespace, rest: list[str]) -> None:
 def _make(
   given: argparse.Namespace, rest: list[str]
 ) -> tuple[list[sweeping.Setting], list[sweeping.Setting]]:
-  """Returns the settings to choose among, and the same for the test."""
+  """Makes the settings to choose among, and those for the test."""
   drawn = []
   if given.range or given.random is not None:
     drawn = sweeping.draw(given.range, given.random or 0)
@@ -104,7 +104,7 @@ def _make(
   settings = sweeping.make(given.choose_on or given.config, *axes)
   _require_first_task(settings, given.select)
   for_test = sweeping.make(given.config, *axes) if given.choose_on else settings
-  if given.test_seeds is not None:  # a wrong number is found before hours of work
+  if given.test_seeds is not None:  # finds a wrong number before hours of work
     sweeping.with_key(for_test[:1], "seeds", given.test_seeds)
   return settings, for_test
 
@@ -147,11 +147,11 @@ def _require_first_task(settings: list[sweeping.Setting], select: str) -> None:
 def _held_out(
   settings: list[sweeping.Setting], asked: int | None, load: running.Load
 ) -> tuple[list[sweeping.Setting], int]:
-  """Returns the settings with images held out, and how many of each class."""
+  """Holds images out in all settings; returns these and the number for each class."""
   if asked is not None and asked < 1:
     raise ConfigError(
       f"--validation={asked} holds out no image, so the best setting would be chosen "
-      "on the test images; give 1 or more, or leave it out for a tenth of the smallest "
+      "by the test images; give 1 or more, or leave it out for a tenth of the smallest "
       "class."
     )
   count = asked or running.default_validation(settings, load)

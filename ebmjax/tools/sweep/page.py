@@ -20,7 +20,7 @@ _WIDE = 30  # an axis is logarithmic above this ratio of largest to smallest val
 def render(
   rows: Sequence[Row], found: Mapping[str, Any], test: Mapping[str, Any] | None
 ) -> str:
-  """Returns the page of the rows so far; at least one of them has finished."""
+  """Renders the page of the rows so far; at least one of them has finished."""
   best: Any = best_of(rows)
   images = SELECTIONS[found["selected_by"]].images
   story = (
@@ -45,7 +45,7 @@ def render(
 
 
 def draw(rows: Sequence[Row]) -> dict[str, Chart]:
-  """Returns a chart over each numeric key, and one over each pair of them."""
+  """Draws a chart over each numeric key, and one over each pair of them."""
   finished = [row for row in rows if row["status"] == "finished"]
   names = dict(zip(rows[0]["values"], short_names(rows[0]["values"]), strict=True))
   swept = {

@@ -65,7 +65,7 @@ def check(settings: Sequence[Setting], folder: Path, load: Load) -> None:
 
 
 def claim(config: ConfigDict, workdir: Path) -> None:
-  """Refuses a `workdir` that holds another configuration's run."""
+  """Refuses a `workdir` that holds the run of another configuration."""
   try:
     Workdir(workdir).claim(resolve(config))
   except WorkdirError as error:
@@ -114,7 +114,7 @@ def run_all(
 def groups(
   settings: Sequence[Setting], folder: Path, at_once: int = 0
 ) -> list[list[int]]:
-  """Returns the positions of settings that can be trained together.
+  """Groups the positions of settings that can be trained together.
 
   They differ only in traced keys and have reached the same step. A finished setting
   forms a group of its own; if several processes share a run, every setting does.

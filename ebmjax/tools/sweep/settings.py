@@ -1,4 +1,4 @@
-"""The settings of a sweep: which keys differ, and the configuration of each."""
+"""The settings of a sweep: the keys that differ, and a configuration for each."""
 
 import hashlib
 import itertools
@@ -20,17 +20,17 @@ from ebmjax.paths import expand
 
 Assignments = dict[str, str]  # "method.strength" -> "10", as it was written
 
-# Keys that are no settings to choose among, and the flag that sets them.
+# Keys that cannot be swept, and the flag to set each of them.
 RESERVED = {"seed": "--seeds", "seeds": "--seeds", "data.validation": "--validation"}
 LONGEST = 100  # characters of a folder's name
 
 
 class Setting(NamedTuple):
-  """One point of a sweep, before it is run."""
+  """One point of a sweep that is yet to be run."""
 
   name: str  # of its folder
-  flags: tuple[str, ...]  # what a command line changes: "--config.method.strength=10"
-  values: dict[str, Any]  # every key of the sweep -> its value here, None without one
+  flags: tuple[str, ...]  # changes on a command line: "--config.method.strength=10"
+  values: dict[str, Any]  # of every swept key; None if this configuration lacks it
   config: ConfigDict
 
 
@@ -41,11 +41,11 @@ def make(
   rest: Sequence[str],
   drawn: Sequence[Assignments] = (),
 ) -> list[Setting]:
-  """Returns the settings, every one of them a valid configuration.
+  """Makes the settings, each with a valid configuration.
 
-  Grids ("config.a=1,2") multiply each other and the list; a list has joint assignments
-  ("config.a=1 config.b=2") or names of files with one in a line, and so have the points
-  that were `drawn`. `rest` are changes of keys common to all.
+  Grids ("config.a=1,2") are combined with each other, with the `lists` and with the
+  `drawn` points. A list has joint assignments ("config.a=1 config.b=2") or is a file
+  with one in each line. `rest` are changes of keys for all settings.
   """
   axes = [[point for text in lists for point in _listed(text)]] if lists else []
   axes += [list(drawn)] if drawn else []
@@ -71,10 +71,10 @@ def make(
 
 
 def draw(ranges: Sequence[str], number: int) -> list[Assignments]:
-  """Returns random joint assignments of the ranges "config.a=LOW:HIGH".
+  """Draws random joint assignments from the ranges "config.a=LOW:HIGH".
 
-  A key's numbers are uniform, their logarithms where LOW is above 0. They have three
-  digits, and more of them begin with the same ones.
+  Values are uniform, or log-uniform if LOW is above 0, and have three digits. A larger
+  `number` begins with the same points.
   """
   bounds = dict(_bounds(text) for text in ranges)
   if number < 1 or not bounds or len(bounds) < len(ranges):
@@ -99,7 +99,7 @@ def _between(low: float, high: float, share: float) -> float:
 
 
 def _bounds(text: str) -> tuple[str, tuple[float, float]]:
-  """Returns the key and the ends of "config.a=LOW:HIGH"."""
+  """Parses "config.a=LOW:HIGH" to the key and its ends."""
   key, ends = _assignment(text, "--range")
   try:
     low, high = map(float, ends.split(":"))
@@ -114,7 +114,7 @@ def _bounds(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def with_key(settings: Sequence[Setting], key: str, value: Any) -> list[Setting]:
-  """Returns the settings, every one with config.key=value; all are valid again."""
+  """Sets config.key=value in all settings, and validates them again."""
   configs = [with_settings(setting.config, {key: value}) for setting in settings]
   for config in configs:
     resolve(config)
@@ -132,7 +132,7 @@ def describe(values: dict[str, Any]) -> str:
 
 
 def written(value: Any) -> str:
-  """Returns a value as people write it: 1e-05, 100, sbc; a dash where there is none."""
+  """Returns a value as people write it: 1e-05, 100, sbc; a dash for None."""
   if value is None:
     return "-"
   if isinstance(value, float) and float(f"{value:g}") == value:
@@ -141,7 +141,7 @@ def written(value: Any) -> str:
 
 
 def short_names(keys: Iterable[str]) -> list[str]:
-  """Returns the last part of each key, or the whole of it where two share that."""
+  """Returns the last part of each key, or the whole key if two share that part."""
   keys = list(keys)
   tails = [key.rsplit(".", 1)[-1] for key in keys]
   return [
@@ -151,7 +151,7 @@ def short_names(keys: Iterable[str]) -> list[str]:
 
 
 def _grid(text: str) -> list[Assignments]:
-  """Returns the points of "config.a=1,2"; commas within brackets separate nothing."""
+  """Parses "config.a=1,2" to points; commas in brackets do not separate values."""
   key, values = _assignment(text, "--grid")
   points = re.split(r",(?![^(\[]*[)\]])", values)
   if not all(point.strip() for point in points):
@@ -162,7 +162,7 @@ def _grid(text: str) -> list[Assignments]:
 
 
 def _listed(text: str) -> list[Assignments]:
-  """Returns the one point that is written, or those of the file that is named."""
+  """Parses the point that `text` states, or those of the file that it names."""
   lines = [text]
   if "=" not in text or os.path.isfile(text):
     try:
@@ -190,20 +190,20 @@ def _joint(line: str) -> Assignments:
 
 
 def _assignment(text: str, flag: str) -> tuple[str, str]:
-  """Returns the key, without "config.", and what is written after the sign."""
+  """Splits "config.a=1" into the key, without "config.", and the text of its value."""
   key, equals, value = text.partition("=")
   key = key.strip().lstrip("-").removeprefix("config.")
   if not equals or not key:
     raise ConfigError(f"{flag} {text} is not of the form config.KEY=VALUE.")
   if key in RESERVED:
     raise ConfigError(
-      f"{flag} {text}: config.{key} is no setting to choose among; use {RESERVED[key]}."
+      f"{flag} {text}: config.{key} cannot be swept; use {RESERVED[key]}."
     )
   return key, value
 
 
 def _distinct_keys(axes: list[list[Assignments]]) -> list[str]:
-  """Returns the keys of all axes, in order; none may stand in two."""
+  """Lists the keys of all axes, in order; refuses a key of two axes."""
   keys = [key for axis in axes for key in dict.fromkeys(itertools.chain(*axis))]
   for key, times in Counter(keys).items():
     if times > 1:
@@ -214,7 +214,7 @@ def _distinct_keys(axes: list[list[Assignments]]) -> list[str]:
 
 
 def _check(settings: list[Setting]) -> None:
-  """Raises where a setting is not valid, or the same run as another."""
+  """Raises if a setting is not valid, or is the same run as another."""
   first: dict[str, Setting] = {}
   for setting in settings:
     keys = flat_keys(resolve(setting.config))
@@ -228,7 +228,7 @@ def _check(settings: list[Setting]) -> None:
 
 
 def _folder_name(values: dict[str, Any]) -> str:
-  """Returns "learning_rate=0.001,strength=10", whatever the order of the keys."""
+  """Returns "learning_rate=0.001,strength=10", with the keys in sorted order."""
   full = describe(dict(sorted(values.items()))).replace(", ", ",")
   name = re.sub(r"[^\w.+=,-]", "_", full)
   if name == full and len(name) <= LONGEST:
