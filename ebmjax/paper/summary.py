@@ -43,19 +43,12 @@ def findings(ledger: Ledger) -> list[Finding]:
 
 def lines(ledger: Ledger) -> list[str]:
   """Returns the summary as plain text."""
-  return [
-    *tabular.aligned([_HEADER, *_rows(ledger)]),
-    "",
-    "The paper's claims, by our own runs:",
-    *(
-      line
-      for found in findings(ledger)
-      for line in (
-        f"  {found.claim}: {found.verdict}",
-        *(f"      {text}" for text in found.evidence),
-      )
-    ),
-  ]
+  table = tabular.aligned([_HEADER, *_rows(ledger)])
+  made = [*table, "", "The paper's claims, by our own runs:"]
+  for found in findings(ledger):
+    made.append(f"  {found.claim}: {found.verdict}")
+    made += [f"      {text}" for text in found.evidence]
+  return made
 
 
 def markdown(ledger: Ledger) -> str:

@@ -42,7 +42,7 @@ def _table(shown: Table) -> Iterator[Markup]:
       (explained(first, shown.meanings.get(first, "")), *rest)
       for first, *rest in shown.rows
     ]
-    yield table(shown.caption, shown.header, rows, shown.look)
+    yield table(shown.caption, shown.header, rows, shown.classes)
   if shown.note:
     yield element("p", shown.note)
 

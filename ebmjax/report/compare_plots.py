@@ -43,11 +43,11 @@ def _legend(figure: "Figure", names: Sequence[str]) -> None:
 def _curves(runs: Sequence[StoredRun], names: Sequence[str]) -> Chart:
   """Draws the average accuracy over the tasks seen so far, one line per run."""
   figure, axes = plotting.new_figure(plots.WIDTH, plots.HEIGHT + 0.12 * len(runs))
-  for run, look in zip(runs, _line_styles(names), strict=True):
+  for run, style in zip(runs, _line_styles(names), strict=True):
     values = plots.mean_so_far(100 * np.asarray(run.history.evaluations.accuracy))
     steps = np.asarray(run.history.steps)
-    look["markevery"] = max(1, len(steps) // plots.MAX_MARKERS)
-    plotting.mean_line(axes, steps, values, **look)
+    style["markevery"] = max(1, len(steps) // plots.MAX_MARKERS)
+    plotting.mean_line(axes, steps, values, **style)
   plotting.step_axis(axes, max(int(np.max(run.history.steps)) for run in runs))
   plots.percent_axis(axes, "average accuracy so far (%)")
   _legend(figure, names)
@@ -64,13 +64,13 @@ def _dots(runs: Sequence[StoredRun], names: Sequence[str]) -> Chart:
   """Draws the accuracy of each task at the end, one dot per run."""
   figure, axes = plotting.new_figure(plots.WIDTH, plots.HEIGHT + 0.12 * len(runs))
   tasks = 0
-  for place, (run, look) in enumerate(zip(runs, _line_styles(names), strict=True)):
+  for place, (run, style) in enumerate(zip(runs, _line_styles(names), strict=True)):
     last = 100 * matrices(run.history)[0][:, -1]  # [R, T]
     tasks = max(tasks, last.shape[1])
     shift = min(0.15, 0.6 / len(runs)) * (place - (len(runs) - 1) / 2)
     x = np.arange(1, last.shape[1] + 1) + shift
     sem = metrics.standard_error(last, axis=0)
-    axes.errorbar(x, last.mean(axis=0), yerr=sem, ls="", markersize=4, **look)
+    axes.errorbar(x, last.mean(axis=0), yerr=sem, ls="", markersize=4, **style)
   axes.set(xlabel="task", ylabel="accuracy at the end (%)", ylim=(-3, 102))
   axes.set_xticks(range(1, tasks + 1, -(-tasks // plotting.MAX_TICKS)))
   axes.grid(axis="y")

@@ -19,7 +19,7 @@ class Table(NamedTuple):
   caption: str
   header: Sequence[str]
   rows: Sequence[Sequence[str]]
-  look: str  # classes in the style sheet
+  classes: str  # in the style sheet
   note: str = ""
   meanings: Mapping[str, str] = {}  # of the labels that rows begin with
 

@@ -165,7 +165,7 @@ def predicted_labels(history: History) -> Chart:
     titles=("after", "predicted label"),
     scale="share of predictions (%)",
     top=max(float(shares.max()), 1.0),
-    root=True,  # late rows spread over many more labels than early ones
+    square_root=True,  # late rows spread over many more labels than early ones
   )
   return Chart(
     drawn,

@@ -226,13 +226,13 @@ def heat_map(
   titles: tuple[str, str],
   scale: str,
   top: float,
-  root: bool = False,
+  square_root: bool = False,
   decimals: int = 0,
 ) -> "Figure":
   """Returns a map of `values` [rows, columns] from 0 to `top`, NaN as grey.
 
-  `titles` are those of the rows and of the columns; `root` makes small values visible.
-  Square maps keep square cells, and small maps show their numbers.
+  `titles` are those of the rows and of the columns; `square_root` makes small values
+  visible. Square maps keep square cells, and small maps show their numbers.
   """
   from matplotlib.colors import PowerNorm
 
@@ -245,11 +245,11 @@ def heat_map(
   image = axes.imshow(
     values,
     cmap="viridis",
-    norm=PowerNorm(0.5 if root else 1.0, vmin=0, vmax=top),
+    norm=PowerNorm(0.5 if square_root else 1.0, vmin=0, vmax=top),
     aspect="equal" if square else "auto",
     interpolation="none",  # every cell is one sharp pixel in an SVG
   )
-  name_ticks(axes.xaxis, columns, turn=True)
+  name_ticks(axes.xaxis, columns, rotate=True)
   name_ticks(axes.yaxis, rows)
   axes.set(xlabel=titles[1], ylabel=titles[0])
   axes.spines[:].set_visible(False)
@@ -263,12 +263,12 @@ def heat_map(
   return figure
 
 
-def name_ticks(axis: "Axis", names: Sequence[str], turn: bool = False) -> None:
-  """Labels an axis with as many of `names` as fit; `turn` rotates long ones."""
+def name_ticks(axis: "Axis", names: Sequence[str], rotate: bool = False) -> None:
+  """Labels an axis with as many of `names` as fit; `rotate` turns long ones."""
   few = len(names) <= MAX_TICKS
   stride = 1 if few else -(-len(names) // SOME_TICKS)
   shown = range(0, len(names), stride)
-  long = turn and max(len(names[i]) for i in shown) > 3
+  long = rotate and max(len(names[i]) for i in shown) > 3
   texts = [fitting(names[i], MAX_LETTERS) for i in shown]
   axis.set_ticks(list(shown), texts, rotation=90 if long else 0)
 
