@@ -188,7 +188,9 @@ def _constraints(config: Any) -> list[Rule]:
   ]
 
 
-def _alone(iterations: int, batch_size: int, classes: int) -> dict[str, Any]:
+def _per_class_protocol(
+  iterations: int, batch_size: int, classes: int
+) -> dict[str, Any]:
   """Returns the study's protocol: each class by itself, scored once.
 
   Deviation: by 100 codes, the default, of which the study draws 10,000. On an
@@ -211,10 +213,12 @@ GENERATIVE = MethodSpec(
   generative,
   title="generative classifier",
   published={
-    "splitmnist": _setting(_alone(1000, 128, classes=10), hidden=85, **_MNIST),
+    "splitmnist": _setting(
+      _per_class_protocol(1000, 128, classes=10), hidden=85, **_MNIST
+    ),
     "permmnist": setting(studies.NOT_PUBLISHED, hidden=85, prior=False, **_MNIST),
     "cifar10": _setting(
-      _PLAIN | _alone(2500, 256, classes=10),
+      _PLAIN | _per_class_protocol(2500, 256, classes=10),
       autoencoder="conv",
       hidden=15,
       layers=3,
@@ -222,7 +226,11 @@ GENERATIVE = MethodSpec(
       **_CIFAR,
     ),
     "cifar100": _setting(
-      _alone(500, 256, classes=100), hidden=85, layers=1, latent=20, **_CIFAR
+      _per_class_protocol(500, 256, classes=100),
+      hidden=85,
+      layers=1,
+      latent=20,
+      **_CIFAR,
     ),
     # Numbers of any range.
     **dict.fromkeys(
