@@ -49,7 +49,7 @@ from ebmjax.methods._gradient import (
   gradient_learner,
 )
 from ebmjax.methods._rules import image_rules, plain_feature_rules
-from ebmjax.methods.lwf import Teacher
+from ebmjax.methods.lwf import Teacher, untaught
 from ebmjax.methods.spec import MethodSpec, Rule, setting
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_network, as_rows
 from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
@@ -111,7 +111,7 @@ def pgma(
 
   def init(key: Array) -> GradientState:
     state = solver.init(key)
-    teacher = Teacher(state.params, state.model_state, jnp.zeros(classes, bool))
+    teacher = untaught(classes, state.params, state.model_state)
     return state._replace(
       own=Memory(tx.init(state.model_state["autoencoder"]), teacher)
     )
