@@ -1,7 +1,7 @@
 """The continual-learning methods, by name.
 
 A method is one file with a factory, whose keyword-only parameters are its keys, and a
-`MethodSpec`; a row of `METHODS` makes it known. `find` also takes the import path of a
+`MethodSpec`; a row of `METHODS` registers it. `find` also takes the import path of a
 spec in another package.
 """
 

@@ -14,7 +14,7 @@ matrix of the stack, so that no array of F x F numbers is needed for a class.
 import jax.numpy as jnp
 from jax import Array, lax
 
-_ROWS = 32  # of a class that join its factor at a time: few, as classes of a batch have
+_ROWS = 32  # of a class that join its factor at a time; a batch has few of each class
 
 
 def add_to_factors(
@@ -22,10 +22,10 @@ def add_to_factors(
 ) -> Array:
   """Returns factors [C, R, F] with rows [B, F] of classes y [B], centred by class.
 
-  new [C] counts the rows of each class, and between [C, F] is one more of each.
+  new [C] counts the rows of each class; between [C, F] is one more row for each.
   """
   rank = factors.shape[1]
-  # The rows of a class side by side, and as many more as its last part may reach.
+  # Rows sorted by class, padded so that the last slice of a class stays in range.
   grouped = jnp.pad(rows[jnp.argsort(y)], ((0, _ROWS), (0, 0)))
   count = new.astype(jnp.int32)
   parts = (count + _ROWS - 1) // _ROWS
@@ -35,8 +35,8 @@ def add_to_factors(
     label = jnp.searchsorted(end, i, side="right")
     done = (i - end[label] + parts[label]) * _ROWS
     found = lax.dynamic_slice_in_dim(grouped, first[label] + done, _ROWS)
-    mine = done + jnp.arange(_ROWS) < count[label]
-    found = jnp.where(mine[:, None], found, 0.0)
+    is_own = done + jnp.arange(_ROWS) < count[label]
+    found = jnp.where(is_own[:, None], found, 0.0)
     last = jnp.where(done == 0, between[label], 0.0)
     stack = jnp.concatenate([factors[label], found, last[None, :]])
     return factors.at[label].set(_compress(stack, rank))

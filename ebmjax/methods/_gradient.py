@@ -1,7 +1,7 @@
-"""What the methods that follow a gradient share.
+"""What gradient-based methods share.
 
-Such a method is plain gradient descent plus a `Plugin`: its own state, its part of the
-loss, what it records of every step, and what it does when a task ends.
+Such a method is plain gradient descent plus a `Plugin`: state of its own, a loss, what
+it records after every step, and what it does when a task ends.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,16 @@ from jax import Array
 
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
-_TRACK = 3  # fold_in tag for the key of `track`; 0 and 1 are what splitting it gives
+_TRACK_TAG = (
+  3  # fold_in tag of the key of `track`; 0 and 1 may be keys that a split gives
+)
 
 
 class GradientState(NamedTuple):
-  """Parameters, the network's other variables, the optimiser's moments, the rest."""
+  """The network's variables, the optimiser's state and the method's own."""
 
   params: PyTree
-  model_state: PyTree
+  model_state: PyTree  # the network's other variables
   opt_state: optax.OptState
   own: PyTree = ()  # the method's own
 
@@ -47,13 +49,13 @@ class StepInputs(NamedTuple):
 
 
 class StepRecord(NamedTuple):
-  """What one step did, for a method that keeps track."""
+  """What one step did."""
 
   before: PyTree  # parameters
   after: PyTree  # parameters
   model_state: PyTree  # after the step
   gradient: PyTree  # of the whole loss, at `before`
-  key: Array  # another one than the loss had
+  key: Array  # independent of the one that the loss had
   batch: Batch
   aux: PyTree = ()  # the third value of the loss, if it returns one
 
@@ -79,7 +81,7 @@ def _mean_loss(own: PyTree, params: PyTree, step: StepInputs) -> tuple[Array, Py
 
 
 class Plugin(NamedTuple):
-  """What a method adds to plain descent; `own` is its state, a tree of arrays."""
+  """What a method adds to gradient descent; `own` is its state, a tree of arrays."""
 
   init: Callable[[PyTree, PyTree], PyTree] = _init_nothing  # (params, model_state)
   # (own, params, step inputs) -> loss [], model_state, and optionally a third value
@@ -92,7 +94,7 @@ class Plugin(NamedTuple):
 
 
 def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
-  """Returns the learner that descends the objective, with what a method adds.
+  """Returns gradient descent on the objective, with what a method adds to it.
 
   The optimiser keeps its state across task boundaries, as in the released code.
   """
@@ -119,7 +121,7 @@ def gradient_learner(problem: Problem, plugin: Plugin | None = None) -> Learner:
     value, (model_state, *aux) = found
     own = state.own
     if added.track is not None:
-      track_key = jax.random.fold_in(key, _TRACK)
+      track_key = jax.random.fold_in(key, _TRACK_TAG)
       record = StepRecord(
         state.params, params, model_state, gradient, track_key, batch, *aux
       )

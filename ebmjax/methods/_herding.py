@@ -5,17 +5,17 @@ from jax import Array, lax
 
 
 def herd(phi: Array, members: Array, number: Array | int, most: int) -> Array:
-  """Returns picks [L, most]: for each class the rows of phi [N, F] by herding.
+  """Returns picks [L, most]: row numbers of phi [N, F] for each class, by herding.
 
-  members [L, N] are the rows of each class. `number` picks are made, `most` or fewer;
-  those beyond, or beyond the rows of a class, have no meaning. One product a step
-  serves all classes:
+  members [L, N] marks the rows of each class. Only the first `number` picks are made;
+  what follows them, or exceeds the rows of a class, has no meaning. A step takes one
+  product for all classes:
 
   || (k + 1) mu - S - phi_i ||^2 is least where phi_i . ((k + 1) mu - S) - |phi_i|^2 / 2
   is greatest, S being the sum of the picks before.
   """
   mean = unit(members.astype(phi.dtype) @ phi)  # the scale of a mean does not matter
-  half_square = jnp.sum(jnp.square(phi), axis=1) / 2  # 1/2, but for rows of zeros
+  half_square = jnp.sum(jnp.square(phi), axis=1) / 2  # 1/2, except for zeros
   classes = jnp.arange(members.shape[0])
 
   def pick(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

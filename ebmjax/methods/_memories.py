@@ -1,8 +1,8 @@
 """The two memories of contextual transformation networks, of equal size in each task.
 
-Of each batch the first row goes into the semantic memory, from which the context
-learns, and is trained on one batch later; the others go into the episodic memory, from
-which the base learns again.
+The first row of each batch goes into the semantic memory, from which the context
+learns; the base trains on it one batch later. The other rows go into the episodic
+memory, which the base replays.
 """
 
 from typing import NamedTuple
@@ -23,19 +23,19 @@ class Rows(NamedTuple):
 
   x: Array  # [N, ...]
   y: Array  # [N] int32
-  weight: Array  # [N], the shares of a mean over them; all 0: there are none
+  weight: Array  # [N], weights of a mean over them; all 0 if there are none
 
 
 class Memory(NamedTuple):
-  """What is stored of each task; `batches` and `place` are of the current one."""
+  """What is stored of each task; `batches` and `place` refer to the current one."""
 
   semantic_x: Array  # [T, N, ...] as batches hold it
   semantic_y: Array  # [T, N] int32
   episodic_x: Array  # [T, M, ...]
   episodic_y: Array  # [T, M] int32
   targets: Array  # [T, M, O], of finished tasks
-  batches: Array  # [] int32, how many there were
-  place: Array  # [] int32, the episodic slot that is next
+  batches: Array  # [] int32, how many there have been
+  place: Array  # [] int32, the next episodic slot
 
 
 def empty_memory(problem: Problem, budget: int) -> Memory:
@@ -51,10 +51,10 @@ def empty_memory(problem: Problem, budget: int) -> Memory:
 
 
 def store(memory: Memory, batch: Batch) -> tuple[Memory, Rows]:
-  """Returns the memory after a batch, and what is trained on in its place.
+  """Returns the memory after a batch, and the rows to train on instead of it.
 
-  That is all but its first row, and the first row of the batch before. A task's first
-  batch fills both memories with copies, for there is nothing else yet.
+  These are all rows but the first, and the first row of the batch before. A task's
+  first batch fills both memories with copies, since nothing else is stored yet.
   """
   task, first = batch.task[0], memory.batches == 0
   slots = memory.semantic_y.shape[1]
@@ -75,7 +75,7 @@ def store(memory: Memory, batch: Batch) -> tuple[Memory, Rows]:
 
 
 def _into_episodic(memory: Memory, task: Array, new: Rows, first: Array) -> Memory:
-  """Returns the memory with as many of the new rows as there is room for."""
+  """Returns the memory with as many of the new rows as fit."""
   slots = memory.episodic_y.shape[1]
   copies = jnp.full(slots, first)
   x = _filled(memory.episodic_x, task, copies, new.x[0])
@@ -108,7 +108,7 @@ def end_task(memory: Memory, task: Array, targets: Array) -> Memory:
 def draw(key: Array, memory: Memory, task: Array) -> tuple[Rows, Array]:
   """Returns distinct episodic rows of tasks before `task`, and their targets.
 
-  As many as a task has, and no more than MOST_DRAWN.
+  As many as are stored of a task, at most MOST_DRAWN.
   """
   tasks, slots = memory.episodic_y.shape
   earlier = jnp.arange(tasks * slots) // slots < task
@@ -122,7 +122,7 @@ def draw(key: Array, memory: Memory, task: Array) -> tuple[Rows, Array]:
 
 
 def semantic_rows(memory: Memory, task: Array) -> Rows:
-  """Returns the semantic memory; what comes after `task` has no weight."""
+  """Returns the semantic memory; rows of tasks after `task` have weight 0."""
   tasks, slots = memory.semantic_y.shape
   x = memory.semantic_x.reshape(tasks * slots, *memory.semantic_x.shape[2:])
   known = jnp.arange(tasks * slots) // slots <= task

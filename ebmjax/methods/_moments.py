@@ -6,8 +6,8 @@ the small difference of two large ones:
     mu_y <- mu_y + (n_batch / n) (mean of the batch's rows of y - mu_y)
     S    <- S + sum_b (phi_b - mu_old) (phi_b - mu_new)^T,   each of the row's class
 
-Apart from rounding the order of rows does not matter, a class may begin at any time,
-and passing over the same rows again changes neither the means nor S / n.
+Apart from rounding, the order of rows does not matter. A class may begin at any time,
+and a second pass over the same rows changes neither the means nor S / n.
 
 The steps are in float32; the one system of equations before an evaluation is solved in
 float64, since covariances of pixels and of random features are close to singular.
@@ -34,26 +34,26 @@ class Moments(NamedTuple):
 
 
 class _State(NamedTuple):
-  params: Moments  # all that is learned
+  params: Moments  # all that it learns
   frozen: tuple[PyTree, PyTree]  # the network's parameters and other variables
 
 
-class _Ready(NamedTuple):
-  """A state made ready to answer for many images."""
+class _Prepared(NamedTuple):
+  """What `energies` needs of a state, computed once for many images."""
 
   frozen: tuple[PyTree, PyTree]
   rule: PyTree
-  known: Array  # [C] bool
+  seen: Array  # [C] bool
 
 
 def empty_moments(
   num_classes: int, width: int, *, scatter: bool, rank: int = 0
 ) -> Moments:
-  """Returns the moments of no rows, with factors of so many directions a class."""
+  """Returns the moments of no rows, with factors of `rank` directions per class."""
   return Moments(
     jnp.zeros(num_classes, jnp.int32),
     jnp.zeros((num_classes, width)),
-    # Nothing empty can be saved.
+    # Checkpoints cannot hold empty arrays.
     jnp.zeros((width, width)) if scatter else (),
     jnp.zeros((num_classes, rank, width)) if rank else (),
   )
@@ -74,7 +74,7 @@ def add_rows(moments: Moments, phi: Array, y: Array) -> Moments:
   if not isinstance(scatter, tuple):
     scatter = scatter + (phi - old[y]).T @ (phi - means[y])
   if not isinstance(factors, tuple):
-    # The rows about their own mean, and what is between that and the mean before.
+    # The rows about the batch's mean, and the step from the old mean to it.
     between = jnp.sqrt(counts * share)[:, None] * (batch_means - old)
     factors = add_to_factors(factors, phi - batch_means[y], y, new, between)
   return Moments(total, means, scatter, factors)
@@ -103,7 +103,7 @@ def solve_positive(matrix: Array, right: Array) -> Array:
 
 
 def _in_float64(function: Callable[[Moments], PyTree], moments: Moments) -> PyTree:
-  """Returns function(moments) in float32, computed in float64 where there is one."""
+  """Returns function(moments) in float32, computed in float64 except on TPUs."""
   if jax.default_backend() == "tpu":
     return function(moments)
 
@@ -119,7 +119,7 @@ def _in_float64(function: Callable[[Moments], PyTree], moments: Moments) -> PyTr
 
 
 def frozen_features(problem: Problem, key: Array) -> tuple[tuple[PyTree, PyTree], int]:
-  """Returns the network as it is drawn, and F, the number of its features."""
+  """Returns the network's initial variables, and F, the number of its features."""
   frozen = problem.network.init(key)
   row = jnp.zeros((1, *problem.row.shape), problem.row.dtype)
   width = jax.eval_shape(problem.network.features, *frozen, row).shape[1]
@@ -136,10 +136,10 @@ def closed_form_learner(
 ) -> Learner:
   """Returns the learner that keeps moments of the network's features.
 
-  solve(moments) -> rule, once before an evaluation, in float64 where it is of the
-  scatter; score(rule, phi [B, F]) -> [B, C].
-  The network stays as it was drawn. A step's loss is the mean squared distance of its
-  rows' features to their classes' means: what `solve` makes of them is not known yet.
+  solve(moments) -> rule runs once before an evaluation, in float64 if there is a
+  scatter; score(rule, phi [B, F]) -> [B, C]. The network is never trained. The loss of
+  a step is the mean squared distance of its features to the means of their classes,
+  since the rule is not computed at every step.
   """
   network = problem.network
 
@@ -155,27 +155,27 @@ def closed_form_learner(
     apart = jnp.sum(jnp.square(phi - moments.means[batch.y]), axis=1)
     return state._replace(params=moments), {"loss": jnp.mean(apart)}
 
-  def prepare(state: _State) -> _Ready:
+  def prepare(state: _State) -> _Prepared:
     moments = state.params
     rule = _in_float64(solve, moments) if scatter else solve(moments)
-    return _Ready(state.frozen, rule, moments.counts > 0)
+    return _Prepared(state.frozen, rule, moments.counts > 0)
 
-  def energies(state: _State | _Ready, x: Array) -> Array:
+  def energies(state: _State | _Prepared, x: Array) -> Array:
     ready = prepare(state) if isinstance(state, _State) else state
     phi = network.features(*ready.frozen, x)
-    return with_unknown(score(ready.rule, phi), ready.known)
+    return mask_unseen(score(ready.rule, phi), ready.seen)
 
   return Learner(init, step, None, energies, prepare)
 
 
-def with_unknown(energies: Array, known: Array) -> Array:
-  """Returns energies [B, C], those of classes not known [C] above all others of a row.
+def mask_unseen(energies: Array, seen: Array) -> Array:
+  """Gives unseen classes, of energies [B, C], an energy above every seen one.
 
-  As far above the highest known energy as that is above the lowest, and 1: finite, and
-  of the same size, since reports scale a row's energies by their range.
+  It exceeds the highest seen energy by the range of a row's seen energies, plus 1: it
+  is finite and of their size, since reports scale a row's energies by their range.
   """
-  among = known[None, :]
+  among = seen[None, :]
   high = jnp.max(jnp.where(among, energies, -jnp.inf), axis=1, keepdims=True)
   low = jnp.min(jnp.where(among, energies, jnp.inf), axis=1, keepdims=True)
-  above = jnp.where(jnp.any(known), high + (high - low) + 1, 0.0)
+  above = jnp.where(jnp.any(seen), high + (high - low) + 1, 0.0)
   return jnp.where(among, energies, above)

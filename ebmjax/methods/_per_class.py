@@ -1,8 +1,8 @@
-"""A small model for each class, trained by Adam on the rows of its class alone.
+"""A small model for each class, trained by Adam on the rows of that class alone.
 
 A step touches the models of the labels in its batch and no others, not even their
-moments: nothing can be forgotten, a class may begin at any time, and task boundaries
-do not matter. The models are one tree with a leading axis [C]; a step goes over the
+moments: nothing can be forgotten, a class may begin at any time, and task boundaries do
+not matter. The models are one tree with a leading axis [C]; a step loops over the
 labels that are present, so that its cost does not grow with the number of classes.
 """
 
@@ -17,7 +17,7 @@ from jax import Array, lax
 
 from ebmjax.config.schema import Number, Rate
 from ebmjax.methods._gradient import descend
-from ebmjax.methods._moments import frozen_features, with_unknown
+from ebmjax.methods._moments import frozen_features, mask_unseen
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
 LearningRate = Annotated[Rate, "Adam's learning rate at the start of a class"]
@@ -35,13 +35,13 @@ def _nothing(*arguments: Any) -> None:
 
 
 class ClassModels(NamedTuple):
-  """What a method with a model for each class is made of.
+  """The functions of a method with a model for each class.
 
-  `shared` is what all classes have in common and nothing trains; phi [B, F] are the
-  features of the problem's network, which is not trained either.
+  `shared` is what all classes share; phi [B, F] are the features of the problem's
+  network. Neither is trained.
   """
 
-  # (key, F) -> one class's parameters, and its statistics: {} where it has none
+  # (key, F) -> parameters of one class, and its statistics, {} if there are none
   init: Callable[[Array, int], tuple[PyTree, PyTree]]
   # (params and statistics of a class, targets, phi, key, its own rows [B] bool)
   # -> losses [B], moved statistics
@@ -85,14 +85,13 @@ def per_class_learner(
     def one(i: Array, carry: tuple[Trained, Array]) -> tuple[Trained, Array]:
       trained, total = carry
       label = present[i]
-
-      mine = batch.y == label
+      is_own = batch.y == label
 
       def losses(params: PyTree, statistics: PyTree) -> tuple[Array, PyTree]:
         own_key = jax.random.fold_in(key, label)
-        return models.losses(params, statistics, targets, phi, own_key, mine)
+        return models.losses(params, statistics, targets, phi, own_key, is_own)
 
-      trained, loss = _train_one(tx, losses, trained, label, mine)
+      trained, loss = _train_one(tx, losses, trained, label, is_own)
       return trained, total + loss
 
     start = (state.params, state.statistics, state.moments), jnp.float32(0)
@@ -106,7 +105,7 @@ def per_class_learner(
     phi = network.features(*state.frozen, x)
     trained = state.params, state.statistics
     found = models.energies(*trained, state.shared, state.counts, phi)
-    return with_unknown(found, state.counts > 0)
+    return mask_unseen(found, state.counts > 0)
 
   init = partial(_init, problem, models, tx)
   return Learner(init, step, None, energies)
@@ -119,7 +118,7 @@ def _init(
   classes = problem.network.num_classes
   frozen, width = frozen_features(problem, key)
   own, shared = jax.random.split(jax.random.fold_in(key, 1))
-  # All classes start alike: their energies then differ by what they learned alone.
+  # All classes start alike: their energies differ only by what they have learned.
   params, statistics = jax.tree.map(
     lambda leaf: jnp.tile(leaf, (classes, *[1] * leaf.ndim)), models.init(own, width)
   )
@@ -133,28 +132,28 @@ def _train_one(
   losses: Callable[[PyTree, PyTree], tuple[Array, PyTree]],
   trained: Trained,
   label: Array,
-  mine: Array,
+  is_own: Array,
 ) -> tuple[Trained, Array]:
-  """Trains one class's model on its rows, `mine` [B]; returns their summed loss."""
+  """Trains one class's model on its rows, `is_own` [B]; also returns their loss."""
 
   def descended(before: Trained) -> tuple[Trained, Array]:
     params, statistics, moments = before
 
     def loss(params: PyTree) -> tuple[Array, PyTree]:
       found, moved = losses(params, statistics)
-      return jnp.sum(jnp.where(mine, found, 0.0)) / jnp.sum(mine), moved
+      return jnp.sum(jnp.where(is_own, found, 0.0)) / jnp.sum(is_own), moved
 
     (value, moved), _, params, moments = descend(
       tx, loss, params, moments, has_aux=True
     )
-    return (params, moved, moments), value * jnp.sum(mine)
+    return (params, moved, moments), value * jnp.sum(is_own)
 
   def untouched(before: Trained) -> tuple[Trained, Array]:
     return before, jnp.float32(0)
 
-  # A branch that is always taken, and that XLA does not look through: it would compute
-  # the new slices where they are stored, out of copies of all classes' old ones.
+  # This branch is always taken. Without it, XLA fuses the step into the update of the
+  # stacked arrays, for which it copies those of all classes.
   before = jax.tree.map(lambda leaf: leaf[label], trained)
-  after, total = lax.cond(jnp.any(mine), descended, untouched, before)
+  after, total = lax.cond(jnp.any(is_own), descended, untouched, before)
   put = partial(lax.dynamic_update_index_in_dim, index=label, axis=0)
   return jax.tree.map(put, trained, after), total

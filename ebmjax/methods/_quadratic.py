@@ -35,7 +35,7 @@ class PenaltyState(NamedTuple):
 
 # (params, model_state, block) -> importance, a tree as params
 Measure = Callable[[PyTree, PyTree, Block], PyTree]
-# (penalty, importance, params) -> penalty that takes a finished task in
+# (penalty, importance, params) -> penalty that includes a finished task
 Update = Callable[[Penalty, PyTree, PyTree], Penalty]
 
 
@@ -50,9 +50,9 @@ def penalty_plugin(
 ) -> Plugin:
   """Builds the plugin that adds `factor` times the penalty to the task's loss.
 
-  `measure` sums an importance over rows (`per_row`) or gives that of a block as a
-  whole; their mean over a finished task, or over each period of `every` steps, goes to
-  `update`. Of a task, `samples` images are measured, or all where 0.
+  `measure` sums an importance over rows (`per_row`), or computes one for a whole block.
+  The mean over a finished task, or over each period of `every` steps, is passed to
+  `update`. `samples` images of a task are measured; 0: all.
   """
 
   def init(params: PyTree, model_state: PyTree) -> PenaltyState:
@@ -105,9 +105,9 @@ def quadratic_penalty(penalty: Penalty, params: PyTree) -> Array:
 
 
 def penalised_loss(factor: float) -> Callable[..., tuple[Array, PyTree]]:
-  """Returns the loss of a `Plugin` whose state has a `penalty`.
+  """Returns the loss of a `Plugin` whose state has a field `penalty`.
 
-  It is the task's, plus `factor` times the penalty.
+  The penalty is added to the task's loss, `factor` times.
   """
 
   def loss(own: Any, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
@@ -128,7 +128,7 @@ def merge(penalty: Penalty, importance: PyTree, params: PyTree) -> Penalty:
 
   def centre(a: Array, mu: Array, f: Array, theta: Array) -> Array:
     both = a + f
-    # As a step from mu: exact where one of the two weighs nothing.
+    # As a step from mu: exact where one of the two weights is 0.
     return mu + jnp.where(both > 0, f / jnp.where(both > 0, both, 1), 1) * (theta - mu)
 
   total = jax.tree.map(jnp.add, penalty.importance, importance)

@@ -1,4 +1,4 @@
-"""What the methods that train on old rows beside the new ones share."""
+"""What methods that train on old rows beside new ones share."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ ReplayWeights = Literal["by_task", "mean", "sum"]
 def weighted_learner(problem: Problem) -> Learner:
   """Returns descent on a weighted sum of the rows' losses.
 
-  Its state's `own` is to hold the weights [B] when it takes a step.
+  The state's `own` must hold the weights [B] when it takes a step.
   """
 
   def loss(weights: Array, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
@@ -28,8 +28,8 @@ def weighted_learner(problem: Problem) -> Learner:
 def replayed(batch: Batch, drawn: Drawn) -> Batch:
   """Returns the batch of the drawn rows, as many as the current ones.
 
-  Where fewer were stored, a current row fills the place, for the sake of the rows that
-  look at the whole batch (its statistics, negatives of the batch); it has no weight.
+  Where fewer were stored, current rows fill the places, since statistics and negatives
+  of the batch look at all of its rows; their weight is 0.
   """
   valid = drawn.valid.reshape(-1, *[1] * (batch.x.ndim - 1))
   y = jnp.where(drawn.valid, drawn.y, batch.y)
@@ -61,7 +61,7 @@ def shares(valid: Array) -> Array:
 def row_weights(mode: str, valid: Array, number: Array | None) -> Array:
   """Returns weights [2 B] of the joint batch's losses; valid [B] of the drawn rows.
 
-  `number` is that of the task, counted from 1, or None where it is hidden.
+  `number` is the task's, counted from 1, or None where it is hidden.
   """
   size, stored = valid.shape[0], jnp.sum(valid).astype(jnp.float32)
   if mode == "mean":

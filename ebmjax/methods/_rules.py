@@ -1,4 +1,4 @@
-"""Rules that several methods share, on what they can be run with."""
+"""Rules on configurations that several methods share."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def plain_feature_rules(config: Any) -> list[Rule]:
   ]
 
 
-# What the specs of methods have in common that learn each class by itself, of features.
+# Fields of the specs of methods that learn each class separately, from features.
 EACH_CLASS_ALONE: dict[str, Any] = {
   "uses_optimiser": False,
   "positives_alone": True,

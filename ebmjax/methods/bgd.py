@@ -1,19 +1,20 @@
 r"""Bayesian gradient descent: certain weights move little, and certainty is learned.
 
 Zeno et al. (2018). Every weight is a normal distribution of mean mu and deviation
-sigma. At each step, over K = `draws` of eps ~ N(0, 1), all at the old mu and sigma:
+sigma. At each step, over K = `mc_samples` draws of eps ~ N(0, 1), all at the old mu and
+sigma:
 
     g_k = d/dtheta sum_b loss(x_b, y_b)   at theta = mu + sigma eps_k
     mu <- mu - step_size * sigma^2 * mean_k g_k
     sigma <- sigma sqrt(1 + a^2) - sigma a,  a = sigma/2 * mean_k (g_k eps_k)
 
-The loss is a sum over the batch, not its mean: each row is evidence. It is the given
-objective; candidates from the batch alone make the authors' labels trick. There is no
-optimiser and no learning rate, so what `config.optimiser` says is not used. Nothing
-happens at a boundary. Energies are those of mu.
+The loss is a sum over the batch, not its mean: each row is evidence. The objective is
+the configured one; with candidates from the batch alone it is the authors' labels
+trick. There is no optimiser and no learning rate, so `config.optimiser` is not used.
+Nothing happens at a boundary. Energies are those of mu.
 
-A sigma also grows, where the drawn curvature is negative: from a first deviation too
-large for the network, deviations and loss run away. The authors take .01 to .06.
+A sigma grows where the sampled curvature is negative: if `std_init` is too large for
+the network, deviations and loss diverge. The authors use 0.01 to 0.06.
 
 State: mu and sigma, each as params, and the network's other variables.
 """
@@ -87,8 +88,8 @@ def shrink(std: Array, curvature: Array) -> Array:
   """Returns the new deviations: smaller where the curvature is positive.
 
   sigma (sqrt(1 + a^2) - a) with a = sigma/2 * curvature, the mean of gradient times
-  noise. Since (sqrt(1 + a^2) - a) (sqrt(1 + a^2) + a) = 1, nothing need be subtracted
-  for a > 0: however certain, a deviation stays above 0.
+  noise. Since (sqrt(1 + a^2) - a) (sqrt(1 + a^2) + a) = 1, a > 0 needs no subtraction:
+  however small, a deviation stays above 0.
   """
   a = std * curvature / 2
   factor = jnp.hypot(1.0, a) + jnp.abs(a)
@@ -141,9 +142,9 @@ def _normal(key: Array, tree: PyTree) -> PyTree:
   """Returns a tree like `tree` of draws from N(0, 1)."""
   leaves, structure = jax.tree.flatten(tree)
   keys = jax.random.split(key, len(leaves))
-  # Drawing takes longer than a draw's gradient. Threefry makes two words at a time; its
-  # default form, which can be split over devices, folds them into one, and no deviation
-  # is split here: using both halves the time.
+  # Drawing noise takes longer than the gradient. Threefry makes two words at a time,
+  # but its default form, which can be split over devices, folds them into one. Nothing
+  # is split here: using both words halves the time.
   with jax.threefry_partitionable(False):
     noise = [
       jax.random.normal(k, leaf.shape, leaf.dtype)

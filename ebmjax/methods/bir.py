@@ -16,10 +16,10 @@ classes. At task t, with one-hot w for the rows of the batch,
     R = cross-entropy of the pixels, a mean over them
     D = ( log q(z | x) - log sum_c w_c N(z; mode of c) ) / pixels
 
-each mean over its rows; KD is LwF's distillation. Where inputs are features of a frozen
-trunk, features are generated (internal replay): R is then half the mean squared error,
-and D is divided by the 3072 pixels of the images behind them. At a boundary the whole
-is copied. During the first task nothing is generated.
+each a mean over its rows; KD is LwF's distillation. Where inputs are features of a
+frozen trunk, features are generated (internal replay): R is then half the mean squared
+error, and D is divided by the 3072 pixels of the images behind them. At a boundary all
+parameters are copied. During the first task nothing is generated.
 
 Deviation: generated pixels are rounded to whole numbers of 255, as stored images are.
 
@@ -28,6 +28,7 @@ them, and the classes [C] that the copy had seen.
 """
 
 import math
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -39,7 +40,6 @@ from ebmjax import networks
 from ebmjax.config.schema import Count, Positive, Rule, Share, Traced
 from ebmjax.methods import studies
 from ebmjax.methods._gradient import (
-  Boundary,
   Plugin,
   StepInputs,
   all_energies,
@@ -47,15 +47,16 @@ from ebmjax.methods._gradient import (
 )
 from ebmjax.methods._replay import row_weights
 from ebmjax.methods._rules import plain_feature_rules
-from ebmjax.methods.lwf import Teacher, distil
+from ebmjax.methods.lwf import Teacher, copy_network, distil, untaught
 from ebmjax.methods.spec import MethodSpec
 from ebmjax.networks.feedback import Feedback, divergences
 from ebmjax.prediction import among
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree
 
 PIXELS_BEHIND_FEATURES = 3072  # of a CIFAR image
-_REPLAY, _NOISE = 2, 4  # uses of a step's key apart from the loss's and the tracking's
-_FEEDBACK = 2  # a use of the first key apart from the network's
+# fold_in tags of a step's keys; 3 is the tracking's
+_REPLAY_TAG, _NOISE_TAG = 2, 4
+_FEEDBACK_TAG = 2  # fold_in tag of the feedback's init key
 
 
 class Replay(NamedTuple):
@@ -79,18 +80,13 @@ def bir(
   ] = 0.8,
 ) -> Learner:
   """Returns brain-inspired replay of rows of pixels or of a frozen trunk's features."""
-  network, feedback = (
-    problem.network,
-    _feedback(problem, generator_hidden, latent, gate_off),
-  )
+  network = problem.network
+  feedback = _feedback(problem, generator_hidden, latent, gate_off)
   whole = with_feedback(network, feedback, problem.row)
   columns = jnp.arange(network.num_classes)
 
-  def init(params: PyTree, model_state: PyTree) -> Teacher:
-    return Teacher(params, model_state, jnp.zeros(network.num_classes, bool))
-
   def loss(teacher: Teacher, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
-    batch, tags = step.batch, (_REPLAY, _NOISE)
+    batch, tags = step.batch, (_REPLAY_TAG, _NOISE_TAG)
     replay_key, noise_key = (jax.random.fold_in(step.key, tag) for tag in tags)
     replay = generate_replay(whole, feedback, teacher, replay_key, batch, temperature)
     predicted, model_state = step.row_losses(params)
@@ -111,11 +107,8 @@ def bir(
     losses = jnp.concatenate([predicted, distilled]) + generated
     return jnp.sum(jnp.where(weights > 0, weights * losses, 0)), model_state
 
-  def consolidate(teacher: Teacher, boundary: Boundary) -> Teacher:
-    del teacher
-    return Teacher(boundary.params, boundary.model_state, boundary.view.seen)
-
-  plugin = Plugin(init, loss, consolidate=consolidate)
+  init = partial(untaught, network.num_classes)
+  plugin = Plugin(init, loss, consolidate=copy_network)
   return gradient_learner(problem._replace(network=whole), plugin)
 
 
@@ -135,16 +128,17 @@ def with_feedback(
   """Returns the network with the feedback's variables beside its own."""
 
   def init(key: Array) -> tuple[PyTree, PyTree]:
-    feedback_key = jax.random.fold_in(key, _FEEDBACK)
-    params, model_state = network.init(key)  # the very key: masks may be known by it
+    feedback_key = jax.random.fold_in(key, _FEEDBACK_TAG)
+    # The unmodified key: `pytorch_seed` looks weights up by it.
+    params, model_state = network.init(key)
     x = jnp.zeros((1, *row.shape), row.dtype)
     features = network.features(params, model_state, x)
     labels = jnp.zeros((1, network.num_classes))
     noise = jnp.zeros((1, feedback.latent))
-    made = feedback.init(feedback_key, features, labels, noise)
+    variables = feedback.init(feedback_key, features, labels, noise)
     return (
-      {"network": params, "feedback": made["params"]},
-      {"network": model_state, "fixed": made["fixed"]},
+      {"network": params, "feedback": variables["params"]},
+      {"network": model_state, "fixed": variables["fixed"]},
     )
 
   def energies(
@@ -169,19 +163,19 @@ def generate_replay(
   batch: Batch,
   temperature: float,
 ) -> Replay:
-  """Returns as many rows as the batch has; of all classes while there is no old one."""
+  """Generates as many rows as the batch has; of all classes while no one is old."""
   class_key, noise_key = jax.random.split(key)
   known = teacher.classes | ~jnp.any(teacher.classes)
   size = batch.y.shape[0]
   chances = jnp.where(known, 0.0, -jnp.inf)
   classes = jax.random.categorical(class_key, chances, shape=(size,))
   noise = jax.random.normal(noise_key, (size, feedback.latent))
-  made: Any = feedback.apply(
+  rows: Any = feedback.apply(
     _variables(teacher.params, teacher.model_state), classes, noise, method="generate"
   )
   if batch.x.dtype == jnp.uint8:
-    made = jnp.round(255 * jax.nn.sigmoid(made))
-  x = made.reshape(batch.x.shape).astype(batch.x.dtype)
+    rows = jnp.round(255 * jax.nn.sigmoid(rows))
+  x = rows.reshape(batch.x.shape).astype(batch.x.dtype)
   energies = all_energies(whole, teacher.params, teacher.model_state, x)
   scores = among(-energies / temperature, known[None, :])
   return Replay(x, energies, jax.nn.softmax(scores))
@@ -199,17 +193,17 @@ def generator_losses(
   """Returns R + D [N] of rows x [N, ...] with label weights [N, C]."""
   noise = jax.random.normal(key, (x.shape[0], feedback.latent))
   features = whole.features(params, model_state, x)
-  made: Any = feedback.apply(_variables(params, model_state), features, labels, noise)
+  rebuilt: Any = feedback.apply(
+    _variables(params, model_state), features, labels, noise
+  )
   rows = x.reshape(x.shape[0], -1)
   if x.dtype == jnp.uint8:
     pixels = rows.astype(jnp.float32) / 255
-    error, number = (
-      optax.sigmoid_binary_cross_entropy(made.output, pixels),
-      rows.shape[1],
-    )
+    error = optax.sigmoid_binary_cross_entropy(rebuilt.output, pixels)
+    number = rows.shape[1]
   else:
-    error, number = (made.output - rows) ** 2 / 2, PIXELS_BEHIND_FEATURES
-  return jnp.mean(error, axis=1) + divergences(made, labels) / number
+    error, number = (rebuilt.output - rows) ** 2 / 2, PIXELS_BEHIND_FEATURES
+  return jnp.mean(error, axis=1) + divergences(rebuilt, labels) / number
 
 
 def _variables(params: PyTree, model_state: PyTree) -> dict[str, PyTree]:

@@ -31,7 +31,7 @@ from ebmjax.streams.augmentation import AUGMENTATIONS
 from ebmjax.types import PyTree, TaskView
 
 Quota = Literal["task", "class"]
-_CHANGE = 1  # another use of a boundary's key than the choice of rows
+_AUGMENT_TAG = 1  # fold_in tag: augmentation
 
 
 class Buffer(NamedTuple):
@@ -41,7 +41,7 @@ class Buffer(NamedTuple):
   y: Array  # [K] int32
   owner: Array  # [K] int32, a task or a class; -1 in an empty slot
   rank: Array  # [K] int32, the row's place in the random order of its owner's rows
-  taken: Array  # [] int32, how many slots are
+  taken: Array  # [] int32, how many slots are in use
 
 
 class Reservoir(NamedTuple):
@@ -49,11 +49,11 @@ class Reservoir(NamedTuple):
 
   x: PyTree  # of arrays [K, ...], such as an input beside its energies
   y: Array  # [K] int32
-  offered: Array  # [] int32, how many rows there were
+  offered: Array  # [] int32, how many rows were offered so far
 
   @property
   def taken(self) -> Array:
-    """Returns [] int32: how many slots are taken."""
+    """Returns [] int32: how many slots are in use."""
     return jnp.minimum(self.offered, self.y.shape[0])
 
 
@@ -72,12 +72,12 @@ class Store(Protocol):
 
   @property
   def taken(self) -> Array:
-    """Returns [] int32: how many slots are taken, the first ones."""
+    """Returns [] int32: how many slots are in use, the first ones."""
     ...
 
 
 class Drawn(NamedTuple):
-  """Rows out of a store; what an invalid one holds has no meaning."""
+  """Rows drawn from a store; the contents of an invalid one have no meaning."""
 
   x: PyTree  # of arrays [N, ...]
   y: Array  # [N] int32
@@ -115,8 +115,7 @@ def add_task(
 
   The n owners are the tasks finished so far (quota "task") or the classes seen so far
   ("class"). Old owners keep the first q of their rows, which were stored in random
-  order; of the finished task, q random images (a class) come in, as `augment` makes
-  them once.
+  order; q random images of the finished task (of each class) join them, augmented once.
   """
   budget = buffer.y.shape[0]
   if quota == "task":
@@ -128,7 +127,7 @@ def add_task(
   chosen = view.valid[order] & (rank < share)
   first = _kept_first(chosen, budget)
   rows = view.rows[order[first]]
-  x = augment(jax.random.fold_in(key, _CHANGE), task_images(view, rows))
+  x = augment(jax.random.fold_in(key, _AUGMENT_TAG), task_images(view, rows))
   new = (x, view.y[rows], owner[order[first]], rank[first])
   kept = (jnp.arange(budget) < buffer.taken) & (buffer.rank < share)
   return _joined(buffer, new, jnp.concatenate([kept, chosen[first]]))
@@ -139,8 +138,8 @@ def offer(reservoir: Reservoir, key: Array, x: PyTree, y: Array) -> Reservoir:
 
   Algorithm R (Vitter 1985): the n-th row ever takes slot n while there are free ones;
   later it takes a random one of n slots, if that is among the K. Every row offered so
-  far is then held with the same probability. All at once here: of several rows that
-  take the same slot the last one stays, as if they had come in turn.
+  far is then held with the same probability. Here all rows are placed at once: of
+  several that take the same slot the last one stays, as if they had come in turn.
   """
   budget, rows = reservoir.y.shape[0], jnp.arange(y.shape[0])
   number = reservoir.offered + rows  # counted from 0
@@ -157,7 +156,7 @@ def offer(reservoir: Reservoir, key: Array, x: PyTree, y: Array) -> Reservoir:
 
 
 def draw(key: Array, store: Store, number: int) -> Drawn:
-  """Returns `number` distinct rows at random; all there are, where there are fewer."""
+  """Returns `number` distinct rows at random, or all of them if there are fewer."""
   budget = store.y.shape[0]
   scores = jax.random.uniform(key, (budget,))
   scores = jnp.where(jnp.arange(budget) < store.taken, scores, -1.0)
@@ -168,12 +167,12 @@ def draw(key: Array, store: Store, number: int) -> Drawn:
 
 
 def _shuffled_by_owner(key: Array, owner: Array, valid: Array) -> tuple[Array, Array]:
-  """Returns an order [M] of rows and each one's rank [M] in it among its owner's.
+  """Returns an order [M] of rows, and each one's rank [M] among the rows of its owner.
 
-  Rows of one owner follow each other at random; the invalid ones come last.
+  The rows of an owner follow each other in random order; invalid rows come last.
   """
   # A number for each row, which does not depend on how many rows of padding follow:
-  # seeds that run together are padded alike, and each is to choose as it would alone.
+  # seeds that run together are padded alike, and each must choose as it would alone.
   at_random = jnp.argsort(jax.random.bits(key, owner.shape))
   owner = jnp.where(valid, owner, jnp.iinfo(owner.dtype).max)[at_random]
   by_owner = jnp.argsort(owner, stable=True)

@@ -2,26 +2,26 @@ r"""Contextual transformation networks: every task transforms the features its o
 
 Pham et al. (2021). The network has a base that all tasks share and a context of each
 task (`networks.context`), and either learns from images of its own, kept in two
-memories (`_memories`). A step stores its batch, and then does `repeats` times:
-`inner_steps` descents of the base on
+memories (`_memories`). A step stores its batch, and then takes, `repeats` times,
+`inner_steps` steps of the base on
 
     L = CE(batch) + CE(old) + strength / O * KL(targets || softmax(outputs(old) / T))
 
 where `old` are rows of the episodic memories of earlier tasks, each in the context of
-its own task, and the targets, over the O labels of that task, are what the network said
-of them when the task ended; and one of the context on
+its own task, and the targets, over the O labels of that task, are the network's outputs
+for them when the task ended; and one step of the context on
 
     CE(all of the semantic memory, the current task's too) / repeats
 
 along the gradient clipped to [-1, 1]. Cross-entropies are over the O labels of a row's
-own task: the method is made for streams that tell it at test time, too
+own task: the method is made for streams that reveal the task at test time, too
 (`config.stream.scenario=task`). Deviation: with `class` all contexts compete by their
-energies, which no part of the training makes comparable; its authors have no such case.
+energies, which no part of the training makes comparable; the authors do not do this.
 
-The authors descend plainly (`config.optimiser.name=sgd`), the base with the optimiser's
-rate and the context with `context_rate`, on ten rows at a time, each image once.
-Deviation: the batch's loss is computed anew at each descent, where their code goes on
-with the graph of the first.
+The authors use gradient descent without momentum (`config.optimiser.name=sgd`), for the
+base with the optimiser's rate and for the context with `context_rate`, on ten rows at a
+time, each image once. Deviation: the batch's loss is recomputed at each step, where
+their code reuses the graph of the first.
 
 State: the base's optimiser, and the memories.
 """
@@ -86,14 +86,14 @@ def ctn(
 
     def base_loss(base: PyTree, context: PyTree, key: Array) -> Array:
       old, targets = draw(key, memory, task)
-      said = [outputs(base | context, fixed, rows.x, rows.y) for rows in (new, old)]
-      learned = cross_entropy(said[0], new) + cross_entropy(said[1], old)
-      kept = distillation(said[1], targets, temperature)
+      logits = [outputs(base | context, fixed, rows.x, rows.y) for rows in (new, old)]
+      learned = cross_entropy(logits[0], new) + cross_entropy(logits[1], old)
+      kept = distillation(logits[1], targets, temperature)
       return learned + strength * jnp.sum(old.weight * kept)
 
     def context_loss(context: PyTree, base: PyTree) -> Array:
-      said = outputs(base | context, fixed, semantic.x, semantic.y)
-      return cross_entropy(said, semantic)
+      logits = outputs(base | context, fixed, semantic.x, semantic.y)
+      return cross_entropy(logits, semantic)
 
     start = (*_parts(state.params), state.opt_state)
     keys = jax.random.split(key, (repeats, inner_steps))
@@ -106,8 +106,8 @@ def ctn(
     del key
     memory, task = state.own, view.task
     rows = (memory.episodic_x[task], memory.episodic_y[task])
-    said = outputs(state.params, state.model_state, *rows) / temperature
-    return state._replace(own=end_task(memory, task, jax.nn.softmax(said)))
+    logits = outputs(state.params, state.model_state, *rows) / temperature
+    return state._replace(own=end_task(memory, task, jax.nn.softmax(logits)))
 
   def energies(state: GradientState, x: Array) -> Array:
     return all_energies(network, state.params, state.model_state, x)

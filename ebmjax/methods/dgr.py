@@ -8,12 +8,13 @@ labels, y~ = argmin of E_old(x~, y) over the classes it had seen. Then, at task 
     L = 1/t L(x, y) + (1 - 1/t) L(x~, y~)        of the network,
     V = 1/t ELBO(x) + (1 - 1/t) ELBO(x~)         of the generator,
 
-each mean over its rows, and each with an optimiser of its own. Grey images come as rows
-of pixels from dense layers, colours from convolutions that start as the network's trunk
-where it has the same (CIFAR-100's). The objective is the given one, so that energy
-networks can be trained so, too: negatives of the task are drawn from all classes seen
-so far, those of the batch from both halves' labels.
-At a boundary both are copied. The first task is plain training.
+each a mean over its rows, and each with an optimiser of its own. Grey images are rows
+of pixels from dense layers; colour images come from convolutions, which start as the
+network's trunk if that has the same shapes (CIFAR-100's). The objective is the
+configured one, so that energy networks can be trained in this way, too: negatives from
+the task are drawn from all classes seen so far, negatives from the batch from the
+labels of both halves. At a boundary network and generator are copied. The first task is
+plain training.
 
 Deviation: generated pixels are rounded to whole numbers of 255, as stored images are.
 The generator's colours are centred at 1/2 and scaled by 1/4 in every channel.
@@ -40,7 +41,7 @@ from ebmjax.networks.generators import Generator, make_generator
 from ebmjax.prediction import predict
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
-_GENERATOR = 2  # a use of the first key apart from the network's
+_GENERATOR_TAG = 2  # fold_in tag of the generator's init key
 
 
 class GenerativeTeacher(NamedTuple):
@@ -73,8 +74,9 @@ def dgr(
   generator = make_generator(problem.row, generator_hidden, latent)
 
   def init(key: Array) -> GenerativeState:
-    generator_key = jax.random.fold_in(key, _GENERATOR)
-    first = solver.init(key)  # the very key: weights may be known by it
+    generator_key = jax.random.fold_in(key, _GENERATOR_TAG)
+    # The unmodified key: `pytorch_seed` looks weights up by it.
+    first = solver.init(key)
     variables = _from_trunk(generator.init(generator_key), first)
     nothing = jnp.zeros(network.num_classes, bool)
     teacher = GenerativeTeacher(first.params, first.model_state, variables, nothing)
@@ -121,11 +123,11 @@ def dgr(
 
 
 def _from_trunk(variables: PyTree, first: GradientState) -> PyTree:
-  """Returns a generator's variables, its trunk that of a network which has the same."""
-  mine, theirs = (p.get("trunk") for p in (variables["params"], first.params))
-  if mine is None or _shapes(mine) != _shapes(theirs):
+  """Returns a generator's variables, with the network's trunk if it has the same."""
+  own, trunk = (p.get("trunk") for p in (variables["params"], first.params))
+  if own is None or _shapes(own) != _shapes(trunk):
     return variables
-  trained = variables["params"] | {"trunk": theirs}
+  trained = variables["params"] | {"trunk": trunk}
   moved = variables["batch_stats"] | {"trunk": first.model_state["batch_stats"]}
   return {"params": trained, "batch_stats": moved}
 
@@ -141,7 +143,7 @@ def generate_replay(
   key: Array,
   batch: Batch,
 ) -> Drawn:
-  """Returns as many rows as the batch has, labelled by the old network.
+  """Generates as many rows as the batch has, labelled by the old network.
 
   None of them is valid while there is no old network.
   """

@@ -1,7 +1,7 @@
-r"""Experience replay: a few stored images of old tasks are trained on beside the new.
+r"""Experience replay: a few stored images of old tasks are trained on beside new ones.
 
 Li et al. (2022, the rows with a replay buffer), after Chaudhry et al. (2019). From the
-second task on, a step takes its batch and as many distinct images out of the buffer:
+second task on, a step takes its batch and as many distinct images from the buffer:
 
     L = a * mean over the batch + b * mean over the replayed rows
 
@@ -9,22 +9,22 @@ With `replay_weights` = by_task, a = 1 / t and b = 1 - 1 / t, t counting tasks f
 the released code's for the classifier and on CIFAR-100. mean: one mean over all rows,
 the released code's for the energy network on MNIST and CIFAR-10. sum: a = b = 1, the
 paper's equation. Deviation: the defaults are the released code's two. Both halves go
-through the network together; what is drawn of a task's classes is drawn for both of all
-classes seen so far, what is drawn of the batch's labels of both halves' labels. While
-nothing is stored the method is plain training, to the bit.
+through the network together: negatives from a task's classes are drawn from all classes
+seen so far, negatives from the batch from the labels of both halves. While nothing is
+stored, the method is plain training, to the bit.
 
-At a boundary the `budget` is shared out anew (`buffers.add_task`), by `quota`: equally
-over tasks, as in the released code, or over classes, as the paper words it (Deviation:
-the default is over tasks). Where batches are augmented, an image is stored after one
-random change, as in the released code: new and old could else be told by their edges.
+At a boundary the `budget` is reallocated (`buffers.add_task`), by `quota`: equally over
+tasks, as in the released code, or over classes, as in the paper's text (Deviation: the
+default is over tasks). Where batches are augmented, an image is stored after one random
+change, as in the released code: otherwise padding would reveal which images are new.
 
-Without boundaries, said by `consolidate_every` > 0 (its size does not matter), every
-batch is offered to a reservoir, which holds a uniform sample of all that was shown, as
-it was shown: where batches are augmented, after its one random change. There t is not
-known, and by_task means a = b = 1/2.
+Without boundaries (`consolidate_every` > 0, of any size), every batch is offered to a
+reservoir, which holds a uniform sample of all rows so far, as they were shown: where
+batches are augmented, after their one random change. There t is not known, and by_task
+means a = b = 1/2.
 
 State: the optimiser's, and the buffer: x [budget, ...] as batches hold it, labels,
-owner and rank [budget] int32, and a number; the reservoir has neither owner nor rank.
+owner and rank [budget] int32, and their number; the reservoir has no owner or rank.
 """
 
 from typing import Annotated, Any
@@ -48,7 +48,7 @@ from ebmjax.methods.buffers import Buffer, Quota, Reservoir
 from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Learner, Problem, PyTree
 
-_DRAW = 2  # another use of a step's key than the loss's and the tracking's
+_DRAW_TAG = 2  # fold_in tag of the key that draws from the buffer
 
 
 def er(
@@ -96,14 +96,14 @@ def _plugin(
 
     def with_replay() -> tuple[Array, PyTree]:
       size = batch.y.shape[0]
-      drawn = buffers.draw(jax.random.fold_in(step.key, _DRAW), own, size)
+      drawn = buffers.draw(jax.random.fold_in(step.key, _DRAW_TAG), own, size)
       losses, model_state = step.row_losses(params, joint(batch, drawn))
       number = None if no_boundaries else batch.task[0] + 1
       weights = row_weights(replay_weights, drawn.valid, number)
       return jnp.sum(weights * losses), model_state
 
-    # A branch, not a weight of zero: the first task's normalising layers see no other
-    # rows than plain training's.
+    # A branch, not a weight of 0: in the first task, normalising layers see the same
+    # rows as in plain training.
     return lax.cond(own.taken > 0, with_replay, plain)
 
   return Plugin(init, loss)
@@ -114,7 +114,7 @@ def _offer_batch(own: Reservoir, record: StepRecord) -> Reservoir:
 
 
 def _constraints(config: Any) -> list[Rule]:
-  if config.method.consolidate_every:  # a reservoir, which nothing shares
+  if config.method.consolidate_every:  # a reservoir, which has no quotas
     return []
   by_class = config.method.quota == "class"
   remedy = "use 'class', or config.method.quota='task'"

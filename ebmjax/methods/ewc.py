@@ -1,6 +1,6 @@
 r"""Elastic weight consolidation: old weights are held by their Fisher information.
 
-EWC (Kirkpatrick et al. 2017), one term a finished task k:
+EWC (Kirkpatrick et al. 2017), one term for each finished task k:
 
     L = L_task + strength / 2 * sum_k sum_p F_{k,p} (theta_p - theta*_{k,p})^2
 
@@ -9,13 +9,13 @@ Online EWC (Schwarz et al. 2018), one running term, faded by `decay` (gamma):
     L = L_task + strength / 2 * decay * sum_p F_p (theta_p - theta*_p)^2,
     F <- F_task + decay F,  theta* <- theta   at the end of a task
 
-The fading inside the loss beside that of the update is van de Ven's form, from which
-the published strengths come. F is the mean over the task's images, by the recipe
-`fisher`: a strength means nothing without it.
+The decay inside the loss, in addition to that of the update, is van de Ven's form, from
+which the published strengths come. F is the mean over the task's images, by the recipe
+`fisher`: a strength is only meaningful together with it.
 
 Without boundaries Online EWC consolidates every `consolidate_every` steps, F_task being
-the mean over the batches since. Every single step, as the paper words it, has no effect
-at all: the anchor is where the weights are whenever the gradient is taken.
+the mean over the batches since. A period of 1, as in the paper's text, has no effect:
+whenever the gradient is taken, the weights are at the anchor.
 
 State: the optimiser's, and importance and anchor, each as params; exact EWC needs no
 more than that for any number of tasks (`_quadratic.merge`). Periodic: a third tree, F

@@ -2,9 +2,9 @@
 
     theta <- theta - Adam(grad of mean_b loss(x_b, y_b))
 
-Nothing protects the past but the objective itself: under cross-entropy over all seen
-classes the old ones are pushed down at every step and forgotten at once; under the
-contrastive objective only the true label and one other of the batch are touched.
+Only the objective can protect old tasks: under cross-entropy over all seen classes, the
+old ones are pushed down at every step and forgotten at once; under the contrastive
+objective, a row changes only its true label and one other label of the batch.
 
 State: params, the network's other variables, Adam's two moments (each as params).
 """

@@ -8,12 +8,12 @@ van de Ven, Li and Tolias (2021):
 with encoder q and decoder p of class y, trained on the rows of y alone by the evidence
 bound, and p(y) the share of y among all rows so far, or 1 without `prior`. With
 `likelihood` = bernoulli the rows are shares of black in [0, 1], as MNIST's pixels are;
-gaussian takes any numbers, with a variance of 1. `scoring` may be gaussian where the
-training is not: the study's MNIST labels compete so, around the decoder's shares. Rows
-are the features of the problem's network, by default the raw inputs. The same S codes
-of N(0, I) stand for the draws of all rows, so that an energy is a function of the row
-alone, and labels do not differ by luck. (Deviation: the study draws for every row and
-label.)
+gaussian takes any numbers, with a variance of 1. `scoring` = gaussian compares labels
+by a Gaussian even if they were trained by bernoulli, around the decoder's
+probabilities, as the study does on MNIST. Rows are the features of the problem's
+network, by default the raw inputs. The same S draws of N(0, I) serve all rows, so that
+an energy is a function of the row alone, and labels do not differ by chance.
+(Deviation: the study draws for every row and label.)
 
 State: the autoencoders [C, ...], two moments of each, and counts [C].
 """
@@ -44,7 +44,7 @@ from ebmjax.types import Learner, Problem, PyTree
 
 Likelihood = Literal["bernoulli", "gaussian"]
 Autoencoder = VariationalAutoencoder | StridedVariationalAutoencoder
-# Numbers that a block of samples decodes to at a time, for one class: 16 MB.
+# Numbers that one class decodes at a time: 16 MB.
 _NUMBERS = 2**22
 
 
@@ -63,7 +63,7 @@ def generative(
   ] = "bernoulli",
   scoring: Annotated[
     Literal["likelihood", "gaussian"],
-    "energy of a label; gaussian: by that, however it was trained",
+    "likelihood that labels are scored by; gaussian: whatever they were trained by",
   ] = "likelihood",
   prior: Annotated[bool, "lower the energies of frequent labels"] = True,
   learning_rate: LearningRate = 1e-3,
@@ -71,8 +71,8 @@ def generative(
 ) -> Learner:
   """Builds the generative classifier."""
   vae = partial(_autoencoder, problem, autoencoder, hidden, latent, layers)
-  gaussian_shares = likelihood == "bernoulli" and scoring == "gaussian"
-  scored_by = "sigmoid_gaussian" if gaussian_shares else likelihood
+  differs = likelihood == "bernoulli" and scoring == "gaussian"
+  scored_by = "sigmoid_gaussian" if differs else likelihood
 
   def init(key: Array, width: int) -> tuple[PyTree, PyTree]:
     rows, noise = jnp.zeros((1, width)), jnp.zeros((1, latent))
@@ -117,7 +117,7 @@ def generative(
 def _autoencoder(
   problem: Problem, kind: str, hidden: int, latent: int, layers: int, width: int
 ) -> Autoencoder:
-  """Returns the autoencoder of a class, of rows of `width` numbers."""
+  """Returns the autoencoder of a class, for rows of `width` numbers."""
   if kind == "dense":
     return VariationalAutoencoder(width, hidden, latent, layers)
   shape = problem.row.shape
@@ -151,9 +151,9 @@ def log_likelihood(outputs: Array, x: Array, kind: str) -> Array:
 def log_evidence(
   vae: Autoencoder, variables: PyTree, x: Array, noise: Array, kind: str
 ) -> Array:
-  """Returns [B]: log p(x) of x [B, P] by codes that noise [S, Z] stands for.
+  """Returns [B]: log p(x) of x [B, P], estimated by codes drawn with noise [S, Z].
 
-  Some codes at a time: all of them would decode to [S, B, P] numbers.
+  Only some codes are decoded at a time: all of them would take [S, B, P] numbers.
   """
   size = x.shape[0]
   found: Any = vae.apply(variables, x, jnp.zeros((size, noise.shape[1])))
@@ -188,7 +188,9 @@ def _constraints(config: Any) -> list[Rule]:
   ]
 
 
-def _alone(iterations: int, batch_size: int, classes: int) -> dict[str, Any]:
+def _per_class_protocol(
+  iterations: int, batch_size: int, classes: int
+) -> dict[str, Any]:
   """Returns the study's protocol: each class by itself, scored once.
 
   Deviation: by 100 codes, the default, of which the study draws 10,000. On an
@@ -211,10 +213,12 @@ GENERATIVE = MethodSpec(
   generative,
   title="generative classifier",
   published={
-    "splitmnist": _setting(_alone(1000, 128, classes=10), hidden=85, **_MNIST),
+    "splitmnist": _setting(
+      _per_class_protocol(1000, 128, classes=10), hidden=85, **_MNIST
+    ),
     "permmnist": studies.NOT_PUBLISHED.setting(hidden=85, prior=False, **_MNIST),
     "cifar10": _setting(
-      _PLAIN | _alone(2500, 256, classes=10),
+      _PLAIN | _per_class_protocol(2500, 256, classes=10),
       autoencoder="conv",
       hidden=15,
       layers=3,
@@ -222,7 +226,11 @@ GENERATIVE = MethodSpec(
       **_CIFAR,
     ),
     "cifar100": _setting(
-      _alone(500, 256, classes=100), hidden=85, layers=1, latent=20, **_CIFAR
+      _per_class_protocol(500, 256, classes=100),
+      hidden=85,
+      layers=1,
+      latent=20,
+      **_CIFAR,
     ),
     # Numbers of any range.
     **dict.fromkeys(

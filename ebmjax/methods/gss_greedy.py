@@ -1,26 +1,26 @@
-r"""GSS-Greedy: the stored rows are those whose gradients point different ways.
+r"""GSS-Greedy: the stored rows are those whose gradients differ in direction.
 
 Aljundi et al. (2019), gradient-based sample selection, the greedy form. It knows no
 tasks. A step goes over its batch of B rows `repeats` times; each time it descends on
-the batch, then on B rows of the store (each time others, while there are any). After
+the batch, then on B rows of the store (other ones each time, if there are any). After
 that, at the new weights, it decides what to store, by the cosine to G_r, the gradients
 of up to `directions` disjoint sets of B stored rows:
 
     s_i = max_r cos(g_i, G_r)  of each row of the batch,  s = max_r cos(g, G_r)  of all
 
 While there is room, the batch is stored with its s_i (0.1 for the very first rows).
-When the store is full and s < 0, the batch brings something new: each row is set
-against a stored one, drawn with a probability that grows with its score, and
+When the store is full and s < 0, the batch brings something new: each row competes with
+a stored one, drawn with a probability that grows with its score, and
 
     P(row i replaces row j) = c_j / (c_i + c_j),  c = (score + 1) / 2
 
-so that rows like the others make room for rows unlike them. Otherwise nothing changes.
+so that similar rows make room for different ones. Otherwise nothing changes.
 
-The authors descend plainly (`config.optimiser.name=sgd`), on ten rows at a time, over
-all outputs, each image once. Nothing happens at a boundary.
+The authors use gradient descent without momentum (`config.optimiser.name=sgd`), on ten
+rows at a time, over all outputs, each image once. Nothing happens at a boundary.
 
 State: the optimiser's, and the store: x [budget, ...], labels and scores [budget], and
-a number.
+their number.
 """
 
 from functools import partial
@@ -39,12 +39,12 @@ from ebmjax.methods.buffers import Drawn
 from ebmjax.methods.spec import MethodSpec
 from ebmjax.types import Batch, Learner, Problem, PyTree
 
-FIRST_SCORE = 0.1  # of rows that there was nothing to compare with
+FIRST_SCORE = 0.1  # of the first rows, which nothing can be compared with
 ROWS_AT_ONCE = 10  # whose gradients are in memory together
 
 
 class ScoredStore(NamedTuple):
-  """Stored rows, each with its score when it came; the first `taken` slots are used."""
+  """Stored rows, each with its score on arrival; the first `taken` slots are in use."""
 
   x: Array  # [K, ...]
   y: Array  # [K] int32
@@ -71,8 +71,8 @@ def gss_greedy(
     state: GradientState, key: Array, batch: Batch, valid: Array
   ) -> tuple[GradientState, Array]:
     moved, metrics = plain.step(state._replace(own=shares(valid)), key, batch)
-    any_row = jnp.any(valid)  # no row, no step, whatever the optimiser's moments say
-    chosen = partial(jnp.where, any_row)
+    # Without rows there is no step, not even one of the optimiser's momentum.
+    chosen = partial(jnp.where, jnp.any(valid))
     return jax.tree.map(chosen, moved._replace(own=state.own), state), metrics["loss"]
 
   def step(
@@ -80,7 +80,7 @@ def gss_greedy(
   ) -> tuple[GradientState, dict[str, Array]]:
     size, store = batch.y.shape[0], state.own
     draw_key, repeat_key, select_key = jax.random.split(key, 3)
-    old = _in_turn(_sets(draw_key, store, repeats, size))
+    old = _cycle_filled(_sets(draw_key, store, repeats, size))
 
     def repeat(state: GradientState, inputs: Any) -> tuple[GradientState, Array]:
       (new_key, old_key), drawn = inputs
@@ -113,7 +113,7 @@ def max_gradient_cosine(
   batch: Batch,
   directions: int,
 ) -> tuple[Array, Array]:
-  """Returns scores [B] of the rows and [] of the whole batch; -1 to an empty store.
+  """Returns scores [B] of the rows and [] of the whole batch; -1 if the store is empty.
 
   A score is the greatest cosine between its gradient and those of stored sets.
   """
@@ -134,8 +134,8 @@ def max_gradient_cosine(
 
   stored = lax.map(of_set, (jax.random.split(old_key, directions), old))
 
-  def greatest(mine: PyTree) -> Array:
-    return jnp.max(jnp.where(old.valid.any(axis=1), cosines(mine, stored), -1.0))
+  def greatest(new: PyTree) -> Array:
+    return jnp.max(jnp.where(old.valid.any(axis=1), cosines(new, stored), -1.0))
 
   def of_row(inputs: tuple[Array, Array, Array, Array]) -> Array:
     key, x, y, task = inputs
@@ -147,11 +147,11 @@ def max_gradient_cosine(
   return lax.map(of_row, rows, batch_size=min(ROWS_AT_ONCE, size)), whole
 
 
-def cosines(mine: PyTree, others: PyTree) -> Array:
-  """Returns [R]: the cosines of a tree to R trees, whose leaves have an axis R more."""
-  dots = jax.vmap(optax.tree.vdot, in_axes=(None, 0))(mine, others)
-  lengths = jax.vmap(optax.tree.norm)(others) * optax.tree.norm(mine)
-  # Squares of a vanishing gradient round to nothing, products with it need not.
+def cosines(tree: PyTree, others: PyTree) -> Array:
+  """Returns [R]: the cosines of a tree to R others, stacked along a leading axis."""
+  dots = jax.vmap(optax.tree.vdot, in_axes=(None, 0))(tree, others)
+  lengths = jax.vmap(optax.tree.norm)(others) * optax.tree.norm(tree)
+  # The squares of a tiny gradient may underflow where its products do not.
   tiny = jnp.finfo(dots.dtype).tiny
   found = jnp.where(lengths > tiny, dots / jnp.maximum(lengths, tiny), 0)
   return jnp.clip(found, -1, 1)
@@ -178,9 +178,9 @@ def offer(
 
 
 def _rivals(key: Array, store: ScoredStore, scores: Array) -> tuple[Array, Array]:
-  """Returns a stored row for each of the batch's, all distinct, and the chances [B].
+  """Returns distinct stored rows [B] for those of the batch, and their chances [B].
 
-  Rows beyond the size of the store get a slot that there is not.
+  Rows beyond the size of the store get a slot out of range.
   """
   budget, size = store.y.shape[0], scores.shape[0]
   low, high = jnp.min(store.score), jnp.max(store.score)
@@ -188,9 +188,9 @@ def _rivals(key: Array, store: ScoredStore, scores: Array) -> tuple[Array, Array
   drawn = jnp.log(weight + 1e-12) + jax.random.gumbel(key, (budget,))
   _, slot = lax.top_k(drawn, min(size, budget))
   slot = jnp.pad(slot, (0, size - slot.shape[0]), constant_values=budget)
-  theirs = (store.score.at[slot].get(mode="fill", fill_value=-1.0) + 1) / 2
-  mine = (scores + 1) / 2
-  return slot, theirs / jnp.maximum(mine + theirs, jnp.finfo(mine.dtype).tiny)
+  old = (store.score.at[slot].get(mode="fill", fill_value=-1.0) + 1) / 2
+  new = (scores + 1) / 2
+  return slot, old / jnp.maximum(new + old, jnp.finfo(new.dtype).tiny)
 
 
 def _sets(key: Array, store: ScoredStore, number: int, size: int) -> Drawn:
@@ -199,8 +199,8 @@ def _sets(key: Array, store: ScoredStore, number: int, size: int) -> Drawn:
   return jax.tree.map(lambda leaf: leaf.reshape(number, size, *leaf.shape[1:]), drawn)
 
 
-def _in_turn(sets: Drawn) -> Drawn:
-  """Returns as many sets, those with a row over and over in the place of the others."""
+def _cycle_filled(sets: Drawn) -> Drawn:
+  """Repeats the non-empty sets in place of the empty ones."""
   filled = jnp.sum(sets.valid.any(axis=1))
   place = jnp.arange(sets.valid.shape[0]) % jnp.maximum(filled, 1)
   return jax.tree.map(lambda leaf: leaf[place], sets)

@@ -1,20 +1,20 @@
-r"""iCaRL: exemplars chosen by herding, trained on and told apart by their class means.
+r"""iCaRL: exemplars chosen by herding; classes predicted by the nearest mean of them.
 
 Rebuffi et al. (2017), in van de Ven & Tolias's form (2019), from which the published
-rows come. The outputs are sigmoids of z = -E, one a class, and
+rows come. The outputs are sigmoids of z = -E, one for each class, and
 
     L = mean_b sum_{c seen} BCE(z_bc, target_bc),
     target_bc = sigmoid(z^old_bc / temperature)   for classes seen before this task
               = [y_b = c]                         for the task's own
 
-z^old being the previous network's, for every row, new or stored. Training data are the
-task's images united with the exemplars. A batch's rows come from the task alone; each
-is replaced by a random exemplar with the exemplars' share of the union,
+z^old being the previous network's, for every row, new or stored. The training data are
+the union of the task's images and the exemplars. A batch's rows come from the task
+alone; each is replaced by a random exemplar with the exemplars' share of the union as
 
     probability n_exemplars / (n_task + n_exemplars)
 
 Deviation: the size of a task is not known while it lasts, and n_task is that of the one
-before; in the first task there is nothing to replace by.
+before; in the first task nothing is replaced.
 
 At a boundary m = floor(budget / classes seen). Older classes keep their first m; each
 new class gets m by herding over phi(x), the network's features scaled to length 1:
@@ -58,9 +58,9 @@ from ebmjax.methods.spec import MethodSpec
 from ebmjax.types import Batch, Learner, Network, Problem, PyTree, TaskView
 
 _BLOCK = 128  # images at a time
-_CHANGE = 2  # another use of a step's key than the draws of `mix_in_exemplars`
-# Squared distances of vectors of length 1 are at most 4. No larger than needed: reports
-# scale the energies of an image by the largest of them.
+_AUGMENT_TAG = 2  # fold_in tag: augmentation
+# Squared distances of vectors of length 1 are at most 4. It is not larger than needed,
+# since reports scale the energies of an image by their largest.
 FARTHEST = 8.0
 
 
@@ -73,8 +73,8 @@ class _Own(NamedTuple):
   task_size: Array  # [] int32, images of the task that finished last
 
 
-class _Ready(NamedTuple):
-  """A learner's state made ready to answer for many images."""
+class _Prepared(NamedTuple):
+  """What `energies` needs of a state, computed once for many images."""
 
   params: PyTree
   model_state: PyTree
@@ -123,12 +123,12 @@ def icarl(
     )
     return _Own(exemplars, count, params, model_state, view.seen, jnp.sum(view.valid))
 
-  def prepare(state: GradientState) -> _Ready:
+  def prepare(state: GradientState) -> _Prepared:
     own = state.own
     means = _class_means(network, state.params, state.model_state, own)
-    return _Ready(state.params, state.model_state, means, own.counts > 0)
+    return _Prepared(state.params, state.model_state, means, own.counts > 0)
 
-  def energies(state: GradientState | _Ready, x: Array) -> Array:
+  def energies(state: GradientState | _Prepared, x: Array) -> Array:
     ready = prepare(state) if isinstance(state, GradientState) else state
     return _energies(network, ready, x)
 
@@ -137,7 +137,7 @@ def icarl(
 
 
 def targets(y: Array, old: Array, known: Array, temperature: float) -> Array:
-  """Returns [B, C]: of known classes [C] what the old logits [B, C] say, else y."""
+  """Returns [B, C]: softened old logits for known classes [C], one-hot y for others."""
   soft = jax.nn.sigmoid(old / temperature)
   return jnp.where(known[None, :], soft, jax.nn.one_hot(y, known.shape[0]))
 
@@ -151,21 +151,21 @@ def binary_loss(logits: Array, goal: Array, seen: Array) -> Array:
 def mix_in_exemplars(
   own: _Own, key: Array, batch: Batch, augment: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
-  """Returns x [B, ...] and y [B] of the task's images united with the exemplars.
+  """Returns x [B, ...] and y [B]: the batch with random exemplars in some places.
 
-  Exemplars are stored as they are, for the means of their classes, and come into a
-  batch after a random change like the others'.
+  Exemplars are stored unchanged, for the means of their classes, and are augmented when
+  they enter a batch.
   """
   swap_key, which_key = jax.random.split(key)
-  upto = jnp.cumsum(own.counts)
-  number = upto[-1]
+  ends = jnp.cumsum(own.counts)
+  number = ends[-1]
   share = number / jnp.maximum(number + own.task_size, 1)
   swap = jax.random.bernoulli(swap_key, share, batch.y.shape)
   which = jax.random.randint(which_key, batch.y.shape, 0, jnp.maximum(number, 1))
-  label = jnp.searchsorted(upto, which, side="right").astype(batch.y.dtype)
-  label = jnp.minimum(label, upto.shape[0] - 1)
-  stored = own.exemplars[label, which - (upto - own.counts)[label]]
-  stored = augment(jax.random.fold_in(key, _CHANGE), stored)
+  label = jnp.searchsorted(ends, which, side="right").astype(batch.y.dtype)
+  label = jnp.minimum(label, ends.shape[0] - 1)
+  stored = own.exemplars[label, which - (ends - own.counts)[label]]
+  stored = augment(jax.random.fold_in(key, _AUGMENT_TAG), stored)
   wide = swap.reshape(-1, *[1] * (batch.x.ndim - 1))
   return jnp.where(wide, stored, batch.x), jnp.where(swap, label, batch.y)
 
@@ -189,7 +189,7 @@ def _add_task(
 ) -> tuple[Array, Array]:
   """Returns exemplars and their counts [C] after a task of `per_task` classes.
 
-  The features of the whole task are held at once, [M, F].
+  Holds the features of the whole task, [M, F], at once.
   """
 
   def phi_of(rows: Array) -> Array:
@@ -199,7 +199,7 @@ def _add_task(
   size = jnp.zeros(classes, jnp.int32).at[view.y[view.rows]].add(view.valid)
   most = own.exemplars.shape[1]
   number = jnp.minimum(budget // jnp.sum(view.seen), most)
-  # A class without images leaves a place out of range, which is dropped at the end.
+  # A class without images gets a label out of range, which is dropped at the end.
   labels = jnp.nonzero(size, size=per_task, fill_value=classes)[0]
   members = (view.y[view.rows][None, :] == labels[:, None]) & view.valid[None, :]
   picks = herd(_in_blocks(phi_of, view.rows), members, number, most)
@@ -225,7 +225,7 @@ def _class_means(
   return lax.map(one, (own.exemplars, own.counts))
 
 
-def _energies(network: Network, ready: _Ready, x: Array) -> Array:
+def _energies(network: Network, ready: _Prepared, x: Array) -> Array:
   """Returns [B, C]: distances to the class means, or the network's own energies."""
 
   def nearest() -> Array:
@@ -239,7 +239,7 @@ def _energies(network: Network, ready: _Ready, x: Array) -> Array:
 
 
 def _in_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
-  """Returns function(rows) [N, F] of rows [N], some at a time."""
+  """Returns function(rows) [N, F] of rows [N], computed in blocks."""
   padded = jnp.pad(rows, (0, -rows.shape[0] % _BLOCK)).reshape(-1, _BLOCK)
   found = lax.map(function, padded)
   return found.reshape(-1, found.shape[-1])[: rows.shape[0]]

@@ -1,4 +1,4 @@
-"""How much each parameter matters: sums over rows of |gradient| or gradient squared.
+"""Importance of parameters: sums over rows of |gradient| or gradient squared.
 
 A row's gradient for a dense layer is an outer product a d^T of its input and of the
 gradient d at its output, so the sum over rows of its squares is (a^2)^T (d^2), and of
@@ -21,7 +21,7 @@ from ebmjax.types import Network, PyTree, TaskView
 
 Fisher = Literal["argmax", "expected", "true", "batch"]
 _BLOCK = 128  # images at a time
-_FEW = 16  # gradients per row held at a time
+_FEW = 16  # rows whose gradients are held at a time
 
 
 class Block(NamedTuple):
@@ -51,9 +51,10 @@ def fisher_sum(
 ) -> PyTree:
   """Returns the sum over the valid rows of the diagonal Fisher information.
 
-  That of p(y | x) = softmax(-E) over the seen classes [C], by recipe: of the predicted
-  label (argmax), the expectation over labels, the true label; or the square of the mean
-  gradient of the batch under its true labels (batch: one term, not one a row).
+  It is that of p(y | x) = softmax(-E) over the seen classes, for the predicted label
+  (`recipe` argmax), in expectation over labels (expected) or for the true label (true).
+  The recipe batch squares the mean gradient of the block under its true labels: one
+  term, not one for each row.
   """
   x, y, valid, seen = block
 
@@ -99,9 +100,9 @@ def over_task(
 ) -> tuple[PyTree, Array, Array]:
   """Returns the sum of part(block) over blocks of a finished task's images.
 
-  Of `samples` images, or of all where 0, in random order: files may be sorted by class,
-  and what a block's mean is depends on who shares it. Also the number of images and
-  that of blocks that had any.
+  `samples` images (0: all) are taken in random order: files may be sorted by class, and
+  the mean of a block depends on which images share it. Also returns the numbers of
+  images and of blocks that had any.
   """
   scores = jnp.where(view.valid, jax.random.uniform(key, view.rows.shape), jnp.inf)
   chosen = jnp.argsort(scores)[: samples or None]
@@ -161,7 +162,7 @@ _linear.defvjp(_linear_forward, _linear_backward)
 def _sum_dense(
   losses: LossesOfRows, params: PyTree, rows: PyTree, power: int
 ) -> PyTree:
-  """Returns the sum, of a network all of whose parameters are in dense layers."""
+  """Returns the sum for a network whose parameters are all in dense layers."""
 
   def dense(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
     if not _is_dense_call(context):
@@ -197,9 +198,9 @@ def _sum_row_by_row(
 
 
 def _is_dense(losses: LossesOfRows, params: PyTree, rows: PyTree) -> bool:
-  """Returns whether dense layers on [B, I] with a bias hold all parameters.
+  """Returns whether all parameters are in dense layers on [B, I], each used once.
 
-  Each is used once.
+  The layers must have a bias.
   """
   count = jax.tree.leaves(rows)[0].shape[0]
   used: list[tuple[str, ...]] = []

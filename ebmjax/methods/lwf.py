@@ -4,21 +4,23 @@ Li and Hoiem (2016), in the form of van de Ven and Tolias (2019), at task t:
 
     L = 1/t L_task + (1 - 1/t) KD
     KD = -T^2 mean_b sum_c q_{b,c} log p_{b,c}
-    q = softmax(-E_old / T) over the classes seen when the old network was kept
+    q = softmax(-E_old / T) over the classes seen when the old network was copied
     p = softmax(-E / T)     over the classes seen now
 
 q is 0 for the classes that came later while p normalises over them too: the new classes
-are pushed down on their own data. Over the old classes alone it is another method. The
-old network sees the current batch, in test mode. `distillation` = mean divides KD by
-the number of classes seen now, as the code behind the published MNIST figures did.
+are pushed down on the new data. Normalised over the old classes alone, it would be
+another method. The old network sees the current batch, in test mode. `distillation` =
+mean divides KD by the number of classes seen now, as the code behind the published
+MNIST figures did.
 
-The first task is plain training. Without boundaries the network is kept every
-`consolidate_every` steps, with weights of 1/2 each once there is an old one.
+The first task is plain training. Without boundaries the network is copied every
+`consolidate_every` steps; as soon as there is a copy, both weights are 1/2.
 
 State: the optimiser's, and the old network (parameters, other variables) and its
 classes [C].
 """
 
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -46,7 +48,7 @@ class Teacher(NamedTuple):
 
   params: PyTree
   model_state: PyTree
-  classes: Array  # [C] bool, seen when it was copied; none before the first time
+  classes: Array  # [C] bool, seen when it was copied; none before the first copy
 
 
 def lwf(
@@ -62,9 +64,6 @@ def lwf(
 ) -> Learner:
   """Returns LwF, at boundaries or every `consolidate_every` steps."""
   network, every = problem.network, consolidate_every
-
-  def init(params: PyTree, model_state: PyTree) -> Teacher:
-    return Teacher(params, model_state, jnp.zeros(network.num_classes, bool))
 
   def loss(teacher: Teacher, params: PyTree, step: StepInputs) -> tuple[Array, PyTree]:
     batch, old = step.batch, teacher.classes
@@ -93,13 +92,21 @@ def lwf(
     new = Teacher(record.after, record.model_state, teacher.classes | batch.seen)
     return lax.cond(is_due(batch.step, every), lambda: new, lambda: teacher)
 
-  def consolidate(teacher: Teacher, boundary: Boundary) -> Teacher:
-    del teacher
-    return Teacher(boundary.params, boundary.model_state, boundary.view.seen)
-
+  init = partial(untaught, network.num_classes)
   if every:
     return gradient_learner(problem, Plugin(init, loss, track))
-  return gradient_learner(problem, Plugin(init, loss, consolidate=consolidate))
+  return gradient_learner(problem, Plugin(init, loss, consolidate=copy_network))
+
+
+def untaught(num_classes: int, params: PyTree, model_state: PyTree) -> Teacher:
+  """Returns the teacher of the first task, which knows no class."""
+  return Teacher(params, model_state, jnp.zeros(num_classes, bool))
+
+
+def copy_network(teacher: Teacher, boundary: Boundary) -> Teacher:
+  """Returns a copy of the network as it is when a task ends."""
+  del teacher
+  return Teacher(boundary.params, boundary.model_state, boundary.view.seen)
 
 
 def distil(

@@ -10,15 +10,15 @@ Aljundi et al. (2018), f being the outputs -E(x, c) of the classes c seen so far
 
 `importance` = per_row is the definition; batch is the form behind the published figure
 (Hsu et al. 2018): gradients of opposite signs cancel within a block, so Omega is
-smaller and a strength means nothing without it. Labels are not used.
+smaller, and a strength is only meaningful together with it. Labels are not used.
 
-Energies count as they are. A classifier's logits have a level that training sets, but
+Energies are not normalised. A classifier's logits have a level that training sets, but
 an energy may be shifted by any function of the image without changing a prediction, and
 the squares see that shift: Omega then also holds the energies' absolute level.
 
 Without boundaries it consolidates every `consolidate_every` steps, the importance being
-the mean over the batches since. Every single step has no effect at all: the anchor is
-where the weights are whenever the gradient is taken.
+the mean over the batches since. A period of 1 has no effect: whenever the gradient is
+taken, the weights are at the anchor.
 
 State: the optimiser's, and Omega and theta*, each as params. Periodic: a third tree,
 the importance so far.
@@ -69,7 +69,7 @@ def importance_sum(
 ) -> PyTree:
   """Returns importance, a tree as params: a sum over the valid [B] rows (per_row).
 
-  Or one term for all of them together (batch). Outputs: those of the classes `seen`.
+  With `kind` batch it is one term for all of them. Outputs of seen classes count.
   """
   rows, seen = (block.x, block.valid), block.seen
 

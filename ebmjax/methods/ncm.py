@@ -6,7 +6,7 @@ with phi the features of a network that is never trained, and mu_y their mean ov
 rows of y so far. There is nothing to forget: a class's mean depends on its own rows
 alone, in any order, and task boundaries are not used.
 
-State: counts [C] and means [C, F], and the network as it was drawn.
+State: counts [C] and means [C, F], and the untrained network.
 """
 
 from typing import NamedTuple
@@ -15,18 +15,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from ebmjax.methods import studies
-from ebmjax.methods._moments import (
-  Moments,
-  closed_form_learner,
-  shares,
-)
+from ebmjax.methods._moments import Moments, closed_form_learner, shares
 from ebmjax.methods._rules import EACH_CLASS_ALONE
 from ebmjax.methods.spec import MethodSpec, setting
 from ebmjax.types import Learner, Problem
 
 
 class _Rule(NamedTuple):
-  centre: Array  # [F], of all rows: distances to means far from 0 would lose digits
+  centre: Array  # [F], of all rows: distances between vectors far from 0 lose digits
   means: Array  # [C, F], less the centre
 
 

@@ -5,10 +5,10 @@ Zajac, Tuytelaars and van de Ven (2024):
     E(x, y) = mean over outputs of (g_y(x) - h(x))^2
 
 h is a frozen random network, the teacher; g_y, the student of class y, is trained to
-predict h on the rows of y alone, and does so worse on what it has not seen. No label
-stands against another, so there are neither negatives nor an objective of the problem.
-Both have one hidden layer of GELUs, over the features of the problem's network, by
-default the raw inputs.
+predict h on the rows of y alone, and predicts it less well on other rows. Labels do not
+compete in training, so neither negatives nor the problem's objective are used. Both
+have one hidden layer of GELUs, over the features of the problem's network, by default
+the raw inputs.
 
 State: the students [C, ...], two moments of each, counts [C], and the teacher.
 """
@@ -45,9 +45,14 @@ def pec(
   """Builds prediction error-based classification."""
 
   def losses(
-    params: PyTree, statistics: PyTree, goal: Array, phi: Array, key: Array, mine: Array
+    params: PyTree,
+    statistics: PyTree,
+    goal: Array,
+    phi: Array,
+    key: Array,
+    is_own: Array,
   ) -> tuple[Array, PyTree]:
-    del key, mine
+    del key, is_own
     return jnp.mean(jnp.square(_apply(params, phi) - goal), axis=1), statistics
 
   def energies(

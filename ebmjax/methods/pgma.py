@@ -6,24 +6,24 @@ codes into rows, G(z). A generator T turns a code into the weights of the last
 
     E(x, y) = E_network(x, y) - sum_u h_u(x) T(f(x))_uy
 
-No row is stored and no old label is asked for. From the second task on, a step draws
-`replay_batch` codes z ~ N(0, I), and what the copies of the last boundary make of them,
-x~ = G_old(z), is to mean the same as then. In this order, with n tasks in all,
+No row is stored and no old label is needed. From the second task on, a step draws
+`replay_batch` codes z ~ N(0, I) and decodes them as at the last boundary, into rows
+x~ = G_old(z), whose outputs must stay as they were then. In this order, with n tasks in
+all,
 
     f, G, `repeats` times:  a/20 |x - G(f(x))|^2 + mismatch of f(x) and N(0, I)
                 + 0.01 (|f(x~) - z| + |G(z) - x~|) + |f(x~) - f_old(x~)|
     network, T:  L(x, y) + strength n (
                 |h(x~) - h_old(x~)|^2 + |E(x~, .) - E_old(x~, .)|^2)
 
-each a mean over its rows. a is 1/10 in the first task, which has no more than the two
-terms before those of x~, and n/2 from then on. E takes the code f_old(x~), E_old the z
-that the row was made of. Gradients are clipped to a length of 3.
+each a mean over its rows. a is 1/10 in the first task, which has only the terms without
+x~, and n/2 from then on. E takes the code f_old(x~), E_old the z that the row was
+decoded from. Gradients are clipped to a norm of 3.
 
 Deviation: generated pixels are rounded to whole numbers of 255, as stored images are,
-when the network sees them. The network is the given one: the adapted features keep
-shared weights beside the generated ones, of the hidden layers only the last is held to
-its old outputs, and there is no dropout. The codes are not fitted to N(0, I) before
-training.
+when the network sees them. The network is the configured one, without dropout: adapted
+features keep shared weights beside the generated ones, and only the last hidden layer
+is held to its old outputs. The codes are not fitted to N(0, I) before training.
 
 State: the network's and T's parameters with their optimiser's state, the autoencoder in
 the model state with an optimiser's of its own, a copy of all of them, and the classes
@@ -49,7 +49,7 @@ from ebmjax.methods._gradient import (
   gradient_learner,
 )
 from ebmjax.methods._rules import image_rules, plain_feature_rules
-from ebmjax.methods.lwf import Teacher
+from ebmjax.methods.lwf import Teacher, untaught
 from ebmjax.methods.spec import MethodSpec
 from ebmjax.networks.adaptation import Adapted, WeightGenerator, as_network, as_rows
 from ebmjax.networks.autoencoder import Autoencoder, make_autoencoder, mismatch
@@ -58,11 +58,11 @@ from ebmjax.types import Batch, Learner, Problem, PyTree, TaskView
 Trained = tuple[PyTree, optax.OptState]  # the autoencoder's parameters
 
 CLIP = 3.0
-INPUT_NOISE = 0.01  # of what the encoder sees in training
+INPUT_NOISE = 0.01  # scale of the noise on the encoder's inputs in training
 
 
 class Memory(NamedTuple):
-  """What is kept between steps beside the network in training."""
+  """What is kept between steps besides the network in training."""
 
   opt_state: optax.OptState  # the autoencoder's
   teacher: Teacher
@@ -77,7 +77,7 @@ class Replay(NamedTuple):
   x: Array  # [D, ...] as batches hold it
   features: Array  # [D, F]
   energies: Array  # [D, C]
-  weight: Array  # []: 1; 0 during the first task
+  weight: Array  # []: 0 during the first task, then 1
 
 
 def pgma(
@@ -111,7 +111,7 @@ def pgma(
 
   def init(key: Array) -> GradientState:
     state = solver.init(key)
-    teacher = Teacher(state.params, state.model_state, jnp.zeros(classes, bool))
+    teacher = untaught(classes, state.params, state.model_state)
     return state._replace(
       own=Memory(tx.init(state.model_state["autoencoder"]), teacher)
     )
@@ -145,7 +145,7 @@ def pgma(
 def _loss(
   adapted: Adapted, strength: float, replay: Replay, params: PyTree, step: StepInputs
 ) -> tuple[Array, PyTree]:
-  """Returns the task's loss and how far the outputs for replayed rows have moved."""
+  """Returns the task's loss plus the change of the outputs for replayed rows."""
   losses, moved = step.row_losses(params)
   model_state = step.model_state
   features = adapted.features(params, model_state, replay.x)
@@ -184,7 +184,7 @@ def autoencoder_loss(
   replay: Replay,
   num_tasks: int,
 ) -> Array:
-  """Returns [] of rows [B, P] and of replay, which counts from the second task on."""
+  """Returns [], from rows [B, P] and from replay, which counts from the second task."""
   noise_key, draw_key, replay_key = jax.random.split(key, 3)
 
   def encode(key: Array, x: Array) -> Array:

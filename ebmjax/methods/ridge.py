@@ -5,13 +5,13 @@ McDonnell et al. (2023, RanPAC), over random ReLU features the variant `ranpac`:
     E(x, y) = -w_y^T phi(x),   W = (G + l I)^-1 Q,   G = mean phi phi^T,
     Q = mean phi onehot(y)^T,  l = penalty * trace(G) / F
 
-G and Q are made of class means and of the scatter within classes, which are exact at
-every step, in any order of rows (`_moments`): W is what joint training of a linear head
-would end at, so nothing can be forgotten. Deviation: RanPAC adds l to sums over images,
-and chooses it on held-out images; a share of the mean squared feature neither grows
-with the passes over the images nor depends on the scale of the features.
+G and Q are computed from class means and the scatter within classes, which are exact at
+every step, in any order of rows (`_moments`): W is where joint training of a linear
+head would end, so nothing can be forgotten. Deviation: RanPAC adds l to sums over
+images, and chooses it on held-out images; a share of the mean squared feature depends
+neither on the number of passes over the images nor on the scale of the features.
 
-State: counts [C], means [C, F], scatter [F, F], and the network as it was drawn.
+State: counts [C], means [C, F], scatter [F, F], and the untrained network.
 """
 
 from typing import Annotated
@@ -47,7 +47,7 @@ def ridge(
     gram = covariance(moments) + moments.means.T @ sums
     width = gram.shape[0]
     size = jnp.trace(gram) / width
-    # Features that are all 0, or no rows at all, must not divide by 0.
+    # No division by 0 if all features are 0, or if there are no rows.
     least = penalty * jnp.where(size > 0, size, 1.0)
     gram += least * jnp.eye(width, dtype=gram.dtype)
     return solve_positive(gram, sums.T)

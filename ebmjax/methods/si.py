@@ -8,11 +8,11 @@ Zenke et al. (2017):
     theta' <- theta, W <- 0                                 at the end of a task
 
 The movement is the optimiser's own, of the same step as the gradient g. With
-`path_gradient` = total, g is that of the whole loss, as in van de Ven's and the
-paper's code; task leaves the pull out, as in the original.
+`path_gradient` = total, g is that of the whole loss, as in van de Ven's and the paper's
+code; task leaves out the penalty's gradient, as in the original.
 
-Without boundaries it consolidates every `consolidate_every` steps; every single one has
-no effect at all, since the anchor then is where the weights are.
+Without boundaries it consolidates every `consolidate_every` steps. A period of 1 has no
+effect, since the weights are then always at the anchor.
 
 State: the optimiser's, and W, Omega and theta', each as params.
 """

@@ -8,15 +8,15 @@ Hayes and Kanan (2020), as van de Ven et al. (2021) ran it on these benchmarks:
 with phi the features of a network that is never trained, mu_y their class means, mu
 their mean over all rows and S their covariance within classes. It is half the squared
 distance of phi to mu_y under P, less that to mu. Deviation: theirs is taken from 0, not
-from mu, which adds the same number to all labels of a row; so centred, an energy does
-not depend on where the features' origin is, and float32 keeps its digits.
+from mu, which adds the same number to all labels of a row. Centred at mu, an energy
+does not depend on the origin of the features, and float32 keeps its digits.
 
 Means and covariance are exact at every step, in any order of rows (`_moments`), and
 task boundaries are not used.
 
 Over random Fourier features it is RanDumb (Prabhu et al. 2024), the variant `randumb`.
 
-State: counts [C], means [C, F], scatter [F, F], and the network as it was drawn.
+State: counts [C], means [C, F], scatter [F, F], and the untrained network.
 """
 
 from typing import Annotated, NamedTuple

@@ -8,17 +8,17 @@ its class, less what all labels have in common:
 
 with phi the features of a network that is never trained, S the covariance within all
 classes, A_y^T A_y the R largest principal directions of the scatter of y about its mean
-(`_factors`) and n_y its rows. It lies between SLDA (a = 0) and one Gaussian a class, as
-Friedman's regularised discriminant analysis (1989) does, and keeps R x F numbers of a
-class in place of a covariance of F x F. Over random features the boundaries between
-classes are not restricted to quadrics of the inputs.
+(`_factors`) and n_y its number of rows. It lies between SLDA (a = 0) and one Gaussian
+per class, as Friedman's regularised discriminant analysis (1989) does, and stores R x F
+numbers per class instead of a covariance of F x F. Over random features the boundaries
+between classes are not restricted to quadrics of the inputs.
 
-All of it is counted, in one pass: nothing is forgotten, a class may begin at any time,
-and task boundaries are not used. The order of rows matters only through the directions
-beyond the first R, which every batch drops.
+Everything is accumulated in one pass: nothing is forgotten, a class may begin at any
+time, and task boundaries are not used. The order of rows matters only through the
+directions beyond the first R, which every batch drops.
 
-State: counts [C], means [C, F], scatter [F, F], factors [C, R, F], and the network as
-it was drawn.
+State: counts [C], means [C, F], scatter [F, F], factors [C, R, F], and the untrained
+network.
 """
 
 from typing import Annotated, Any, NamedTuple
