@@ -40,7 +40,7 @@ class MethodSpec(NamedTuple):
   title: str
   boundaries: bool = False  # consolidates where a task ends
   mixes_tasks: bool = False  # batches of several tasks, with one set of candidates
-  joins_batch: bool = False  # old rows stand in the batch, where negatives are sought
+  joins_batch: bool = False  # old rows join the batch, also as negatives
   single_rows: bool = False  # takes gradients of single rows: no others to compare with
   all_outputs: bool = False  # its authors also normalise over classes to come
   positives_alone: bool = False  # a class is learned from its own rows alone

@@ -130,8 +130,8 @@ HSU_DOMAIN: Mapping[str, Any] = {
   "data.mean": (0.1,),
   "data.std": (0.2752,),
 }
-# Every image about once: what is counted needs no more. The tasks of split MNIST have
-# 88 to 99 full batches.
+# About one pass over the images, which is enough for methods that count them. The tasks
+# of split MNIST have 88 to 99 full batches.
 ONE_PASS: Mapping[str, Mapping[str, Any]] = {
   "splitmnist": {"stream.iterations": 94, "stream.epochs_per_task": 1},
   "permmnist": {"stream.iterations": 468, "stream.epochs_per_task": 1},

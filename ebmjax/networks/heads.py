@@ -21,7 +21,7 @@ class EnergyHead(nn.Module):
 
 
 def select(energies: Array, labels: Array) -> Array:
-  """Returns the entries of energies [B, C] that labels [B, K] or [L] ask for."""
+  """Returns, of energies [B, C], those of labels [B, K] or [L]."""
   if labels.ndim == 1:
     return energies[:, labels]
   return jnp.take_along_axis(energies, labels, axis=1)

@@ -62,7 +62,7 @@ def _is_optimiser(node: Any) -> bool:
 
 
 def _rows(spec: RunSpec, number: int) -> Any:
-  """Returns the shape of so many inputs."""
+  """Returns the shape of a number of inputs."""
   x = spec.train_images.x
   return jax.ShapeDtypeStruct((number, *x.shape[1:]), x.dtype)
 

@@ -28,8 +28,8 @@ _FREE = {
 def count(function: Callable[..., Any], *arguments: Any, passes: int = 1) -> int:
   """Returns the operations of function(*arguments), which may be shapes.
 
-  Of branches the costliest counts. A loop whose length depends on the data counts as
-  `passes` of its body.
+  Of several branches, the costliest counts. A loop whose length depends on the data
+  counts as `passes` of its body.
 
   >>> import jax.numpy as jnp
   >>> count(jnp.dot, jnp.ones((2, 3)), jnp.ones((3, 5)))

@@ -128,7 +128,7 @@ def check_spec(spec: MethodSpec) -> None:
 
 
 def train(learner: Learner, state: Any, steps: int, compiled: bool = True) -> Any:
-  """Returns the state after so many steps of the first task."""
+  """Returns the state after some steps of the first task."""
   step = jax.jit(learner.step) if compiled else learner.step
   for i in range(steps):
     state, metrics = step(state, jax.random.key(i), batch_at(i))
@@ -252,7 +252,7 @@ def _step_on_one_class(trial: Trial) -> tuple[Learner, Any, Any, float]:
 
 
 def check_one_class_keeps_energies(trial: Trial) -> None:
-  """Without a negative there is no loss, and SGD leaves every energy as it is."""
+  """Without a negative there is no loss, and SGD changes no energy."""
   learner, state, after, loss = _step_on_one_class(trial)
   assert loss == 0, f"a batch of one class has no negative, but a loss of {loss}"
   x = batch_at(1).x
