@@ -260,7 +260,7 @@ def check_one_class_keeps_state(trial: Trial) -> None:
 
 
 def check_resumes_from_a_checkpoint(trial: Trial) -> None:
-  """Save, load and step is a step, to the bit."""
+  """A saved state is restored to the bit, so a run continues as if uninterrupted."""
   learner = make_learner(trial, SGD)
   state = train(learner, _start(learner), 2)
   with (
@@ -270,11 +270,7 @@ def check_resumes_from_a_checkpoint(trial: Trial) -> None:
     keeper.save(2, state)
     restored = keeper.restore(state)
   assert restored is not None and restored[0] == 2, "the checkpoint was not found"
-  straight, resumed = (
-    jax.jit(learner.step)(each, jax.random.key(9), batch_at(9))[0]
-    for each in (state, restored[1])
-  )
-  trees.require_same(straight, resumed, "a step after a checkpoint")
+  trees.require_same(state, restored[1], "the state in a checkpoint")
 
 
 def check_uses_each_key_once(trial: Trial) -> None:
