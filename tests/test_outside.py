@@ -13,6 +13,8 @@ from ebmjax.testing import check_method, check_network
 from tests.helpers import SPLIT, overrides, read_results, write_idx
 from tests.outside import method, network
 
+pytestmark = pytest.mark.usefixtures("no_plots")
+
 METHOD = "--config.method.name=tests.outside.method:SPEC"
 NETWORK = "--config.network.name=tests.outside.network:SPEC"
 
