@@ -28,13 +28,12 @@ CASES: list[tuple[str, ...]] = [
   ("finetune", "ebm", "likelihood", "all_of_batch"),
   ("finetune", "sbc", "contrastive", "one_of_batch"),
 ]
-# Those that generate images, or take gradients of single rows, compile for long; on
-# the energy network they are tested by whole runs (test_experiment_methods.py).
+CASES += [(name, spec.network or "sbc") for name, spec in METHODS.items()]
+# Those whose own losses ask the network for energies. A penalty on the weights does not
+# see the network; whole runs try it on this one, too (test_experiment_methods.py).
+CASES += [(name, "ebm") for name in ("finetune", "lwf", "er")]
+# Those that generate images, or take gradients of single rows, compile for long.
 SLOW = {m for m, s in METHODS.items() if s.own_objective or s.small or s.single_rows}
-for _name, _spec in METHODS.items():
-  CASES.append((_name, _spec.network or "sbc"))
-  if _name not in SLOW:
-    CASES.append((_name, "ebm"))
 
 
 def applies(case: tuple[str, ...], check: str) -> bool:
