@@ -43,12 +43,12 @@ def small(method: str, **more) -> EnergyClassifier:
 
 @pytest.mark.parametrize(
   ("method", "precision"),
-  [("finetune", "auto"), ("finetune", "bfloat16"), ("slda", "auto"), ("pec", "auto")],
+  [("finetune", "auto"), ("finetune", "bfloat16"), ("pec", "auto")],
 )
 def test_the_same_batches_give_the_same_bits_as_a_run(
   method, precision, tmp_path, no_plots
 ):
-  fourier = method in ("slda", "pec")
+  fourier = method == "pec"
   settings = {
     "data.source": "files",
     "data.dir": str(write_idx(tmp_path / "data")),

@@ -24,9 +24,6 @@ CIFAR10 = str(ROOT / "configs" / "cifar10.py")
 CIFAR100 = str(ROOT / "configs" / "cifar100.py")
 PRETRAIN = str(ROOT / "configs" / "pretrain_cifar10.py")
 TINY = {"stream__iterations": 4, "stream__batch_size": 8, "eval__batch_size": 20}
-# Compiles faster than the CPU's own form, which has the same results
-# (test_networks_cifar10.py).
-NATIVE: dict[str, Any] = TINY | {"network__conv_form": "native"}
 
 
 pytestmark = pytest.mark.usefixtures("no_plots")
@@ -50,10 +47,7 @@ def data_dir(tmp_path_factory):
 
 @pytest.mark.parametrize("variant", ["smoke", "sbc,smoke"])
 def test_cifar10(variant, data_dir, tmp_path):
-  form = {"network__conv_form": "auto" if variant == "smoke" else "native"}
-  experiment.run(
-    make_config(f"{CIFAR10}:{variant}", data_dir, **TINY, **form), tmp_path
-  )
+  experiment.run(make_config(f"{CIFAR10}:{variant}", data_dir, **TINY), tmp_path)
   results = read_results(tmp_path)
   assert results["average_accuracy"]["n"] == 1
   assert np.array(results["accuracy_matrix"]).shape == (1, 2, 2)
@@ -68,7 +62,7 @@ def test_cifar100(variant, data_dir, tmp_path):
     f"{CIFAR100}:{variant}",
     data_dir,
     network__pretrained=str(data_dir / "trunk.npz"),
-    **NATIVE,
+    **TINY,
   )
   results = experiment.run(config, tmp_path)
   assert 0 <= results["average_accuracy"]["mean"] <= 100
@@ -81,7 +75,7 @@ def test_the_trunk_s_features_as_embeddings_give_the_same_bits(data_dir, tmp_pat
     f"{CIFAR100}:fixed,smoke",
     data_dir,
     network__pretrained=str(data_dir / "trunk.npz"),
-    **NATIVE,
+    **TINY,
   )
   experiment.run(config, tmp_path / "images")
   np.savez(tmp_path / "features.npz", **trunk_features(config))
@@ -119,14 +113,14 @@ def test_features_of_a_frozen_trunk_can_be_replayed(variants, data_dir, tmp_path
     f"{CIFAR100}:{variants}",
     data_dir,
     network__pretrained=str(data_dir / "trunk.npz"),
-    **NATIVE,
+    **TINY,
   )
   results = experiment.run(config, tmp_path)
   assert results["average_accuracy"]["n"] == 1
 
 
 def test_colours_can_be_replayed(data_dir, tmp_path):
-  config = make_config(f"{CIFAR100}:dgr,sbc,source,smoke", data_dir, **NATIVE)
+  config = make_config(f"{CIFAR100}:dgr,sbc,source,smoke", data_dir, **TINY)
   config.network.pretrained = str(data_dir / "trunk.npz")
   results = experiment.run(config, tmp_path)
   assert results["average_accuracy"]["n"] == 1
@@ -176,7 +170,7 @@ def test_gss_s_own_protocol_on_cifar10(data_dir, tmp_path):
   assert made.stream.iterations * made.stream.batch_size == 10_000
   assert (made.negatives, made.optimiser.name) == ("all_classes", "sgd")
   small = {"method__repeats": 1, "method__directions": 1, "method__budget": 8}
-  config = make_config(f"{chosen},smoke", data_dir, **NATIVE | small)
+  config = make_config(f"{chosen},smoke", data_dir, **TINY | small)
   results = experiment.run(config, tmp_path)
   assert results["facts"]["parameters"] == 1_094_750
 
@@ -184,7 +178,7 @@ def test_gss_s_own_protocol_on_cifar10(data_dir, tmp_path):
 def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):
   """The exported file holds a trunk that has been trained, and images have features."""
   run, file = tmp_path / "pretrain", tmp_path / "trunk.npz"
-  experiment.run(make_config(f"{PRETRAIN}:smoke", data_dir, **NATIVE), run)
+  experiment.run(make_config(f"{PRETRAIN}:smoke", data_dir, **TINY), run)
   assert export.main(["--trunk", str(run), str(file)]) == 0
   assert "after 4 steps" in capsys.readouterr().out
   trained = load_trunk(file)
@@ -192,7 +186,7 @@ def test_a_pretrained_trunk_serves_cifar100(data_dir, tmp_path, capsys):
   mean = trained["batch_stats"]["bn1"]["mean"]
   assert (np.asarray(mean) != np.asarray(fresh["batch_stats"]["bn1"]["mean"])).all()
   config = make_config(
-    f"{CIFAR100}:fixed,smoke", data_dir, network__pretrained=str(file), **NATIVE
+    f"{CIFAR100}:fixed,smoke", data_dir, network__pretrained=str(file), **TINY
   )
   features = trunk_features(config)["x_train"]
   assert features.shape == (400, 1024) and features.any()

@@ -108,12 +108,12 @@ def check_method(
   check_spec(spec)
   require_valid(keys, spec.keys, "the test")
   excused = {**spec.exempt, **(exempt or {})}
+  unknown = set(excused) - set(CHECKS)
+  assert not unknown, f"exempt names {unknown}; the checks are {', '.join(CHECKS)}"
   trial = make_trial(spec, network, **keys)
   for name, check in CHECKS.items():
     if name not in excused:
       check(trial)
-  unknown = set(excused) - set(CHECKS)
-  assert not unknown, f"exempt names {unknown}; the checks are {', '.join(CHECKS)}"
 
 
 def check_spec(spec: MethodSpec) -> None:
