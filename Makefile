@@ -16,7 +16,7 @@ EXTRAS := dev$(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo ,cuda12)
 run: .venv/installed
 	$(BIN)/python -m ebmjax.main --config=$(CONFIG) $(ARGS)
 
-# A process of tests that crashes ends the run: xdist would wait for its files for ever.
+# If a worker process crashes, the run ends: xdist would wait for its files forever.
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart=0 $(ARGS)
 

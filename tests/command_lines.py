@@ -330,7 +330,6 @@ FAULTS = {
     ["config.stream.tasks=128"],
   ),
   "no units": (keys("network.hidden=0"), ["config.network.hidden=0 is too small"]),
-  "no chunk": (keys("runner.chunk=0"), ["config.runner.chunk=0 is too small"]),
   "a single checkpoint": (
     keys("checkpoint.keep=1"),
     ["config.checkpoint.keep=1 is too small; give 2 or more."],

@@ -191,11 +191,9 @@ def test_forgetting(root: Path):
     (permuted, "perm_ebm", "EBM"),
   ]:
     (line,) = [line for line in axes.lines if line.get_label() == label]
-    matrix = np.array(
-      stored.read(root / name).results["accuracy_matrix"], dtype=float
-    )  # [R, T, T], percent
-    tasks = matrix.shape[-1]
-    assert line.get_xdata().tolist() == list(range(1, tasks + 1))
+    found = stored.read(root / name).results["accuracy_matrix"]
+    matrix = np.array(found, float)  # [R, T, T], percent
+    assert line.get_xdata().tolist() == list(range(1, matrix.shape[-1] + 1))
     expected = np.nanmean(matrix, axis=-1).mean(axis=0)
     np.testing.assert_allclose(line.get_ydata(), expected, atol=1e-5)
   assert len(split.collections) == 1  # the band of the EBM, which has several seeds

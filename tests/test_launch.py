@@ -370,7 +370,7 @@ def test_xpk_gets_a_command_that_runs(repository, calls, variables):
   finish(
     script, *place, "configs/splitmnist.py", "--workdir=a b", "--help", env=variables
   )
-  asked = {key: value for key, _, value in map(split_flag, called(calls, "xpk"))}
+  asked = dict(flag.partition("=")[::2] for flag in called(calls, "xpk"))
   assert asked["--script-dir"] == str(repository)
   given = ["bash", "-c", asked["--command"]]
   out = subprocess.run(given, cwd=repository, env=variables, capture_output=True)
@@ -378,10 +378,6 @@ def test_xpk_gets_a_command_that_runs(repository, calls, variables):
   arguments = called(calls, "python3")
   assert ".[tpu]" in arguments
   assert "--workdir=a b" in arguments
-
-
-def split_flag(argument: str) -> tuple[str, str, str]:
-  return argument.partition("=")
 
 
 def test_the_jobset_fits_together():

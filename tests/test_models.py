@@ -14,6 +14,7 @@ import ebmjax
 from ebmjax import EnergyClassifier, data
 from ebmjax.config import default, with_settings
 from ebmjax.errors import ConfigError, DataError, WorkdirError
+from ebmjax.report import plots
 from ebmjax.tools import export, predict
 from tests.helpers import read_results
 
@@ -28,7 +29,9 @@ SMALL = {
 
 def train(folder: Path, **settings) -> dict:
   config = with_settings(default(), SMALL | settings)
-  return dict(ebmjax.run(config, folder))
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(plots, "draw", lambda history, scalars: {})
+    return dict(ebmjax.run(config, folder))
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +250,7 @@ def test_a_run_that_permutes_pixels_asks_for_the_task(tmp_path, mnist):
   assert 100 * np.mean(scores) == pytest.approx(results["per_seed"][0], abs=0.01)
 
 
-def test_own_labels_come_back(tmp_path):
+def test_own_labels_come_back(tmp_path, no_plots):
   rng = np.random.default_rng(0)
   y = np.array(["wren", "ant", "cow", "bee"] * 20)
   x = rng.normal(size=(80, 6)) + 3 * (y[:, None] == np.unique(y)[None, :]) @ rng.normal(

@@ -10,6 +10,8 @@ from ebmjax.config import loading
 from ebmjax.config.validation import resolve
 from tests.helpers import ROOT, read_results
 
+pytestmark = pytest.mark.usefixtures("no_plots")
+
 SMALL = [
   *("--config.stream.iterations=8", "--config.stream.batch_size=8"),
   *("--config.stream.tasks=3", "--config.runner.chunk=8"),

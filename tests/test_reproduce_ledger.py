@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ebmjax import metrics
-from ebmjax.config.identity import identity
+from ebmjax.config.identity import decisive, identity
 from ebmjax.metrics import Summary
 from ebmjax.paper import commands, estimates, store, summary, verdicts, wording
 from ebmjax.paper.cells import PUBLISHED_TRUNK, all_cells, claims
@@ -226,6 +226,22 @@ def test_runs_on_another_device_do_not_count_for_an_estimate():
   other = estimates.estimate(chosen, run, [cpu, gpu], "TPU v4")
   assert other == (pytest.approx(10_000 / 200), "guess")
   assert estimates.this_device() == "cpu"
+
+
+def test_estimates_read_each_configuration_once(monkeypatch):
+  """There are as many comparisons as cells that wait times stored runs."""
+  read: list[str] = []
+
+  def counted(config):
+    read.append(config["method"]["name"])
+    return decisive(config)
+
+  monkeypatch.setattr(estimates, "decisive", counted)
+  estimates._decisive.cache_clear()
+  entries = [entry(f"configs/splitmnist.py:{m},sbc", {0: 1.0}) for m in ("ewc", "si")]
+  for _ in range(2):
+    estimates.estimate("configs/splitmnist.py:lwf,sbc", None, entries)
+  assert sorted(read) == ["ewc", "lwf", "si"]
 
 
 # The summary.

@@ -195,12 +195,18 @@ def by_sevens(base) -> Run:
     return run_here(base, "by_sevens", runner__chunk=7, **SEEDS)
 
 
-def test_chunk_size_changes_nothing_and_compiles_once(base, by_sevens, machines):
-  """A chunk of 50 is longer than a task: all but 12 of its steps are padding."""
-  run = run_here(base, "by_fifties", runner__chunk=50, **SEEDS)
-  assert run.evaluations == by_sevens.evaluations
+def test_chunks_and_evaluations_change_nothing_and_compile_once(
+  base, by_sevens, machines
+):
+  """A chunk of 50 is longer than a task, and stops at 5, 10, 12, ... cut it short."""
+  run = run_here(base, "often", runner__chunk=50, eval__every=5, **SEEDS)
+  names = [f"{step:09d}.npz" for step in (0, 5, 10, 12, 15, 20, 24)]
+  assert sorted(run.evaluations) == names
+  for name, content in by_sevens.evaluations.items():
+    assert run.evaluations[name] == content
   assert_same_bits(run.states, by_sevens.states)
-  assert run.results["per_seed"] == by_sevens.results["per_seed"]
+  for key in ("per_seed", "accuracy_matrix"):
+    assert run.results[key] == by_sevens.results[key]
   assert compiled(machines[0]) == {"_train": 1, "_evaluate": 1}
 
 
@@ -209,19 +215,6 @@ def compiled(machine: Trainer) -> dict[str, int]:
   return {
     name: getattr(machine, name)._cache_size() for name in ("_train", "_evaluate")
   }
-
-
-def test_evaluating_changes_nothing_and_compiles_once(base, by_sevens, machines):
-  """Stops at 5, 10, 12, 15, 20, 24 cut every chunk short in another way."""
-  changes = {"runner__chunk": 7, "eval__every": 5, **SEEDS}
-  run = run_here(base, "often", **changes)
-  names = [f"{step:09d}.npz" for step in (0, 5, 10, 12, 15, 20, 24)]
-  assert sorted(run.evaluations) == names
-  for name, content in by_sevens.evaluations.items():
-    assert run.evaluations[name] == content
-  assert_same_bits(run.states, by_sevens.states)
-  assert run.results["accuracy_matrix"] == by_sevens.results["accuracy_matrix"]
-  assert compiled(machines[0]) == {"_train": 1, "_evaluate": 1}
 
 
 @pytest.mark.usefixtures("machines")

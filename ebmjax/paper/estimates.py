@@ -4,17 +4,18 @@ Runs on another kind of device say nothing about this one.
 """
 
 import functools
+import json
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
 from ebmjax import data, methods
 from ebmjax.config import lookup
 from ebmjax.config.groups import is_installed
-from ebmjax.config.identity import differences
+from ebmjax.config.identity import decisive
 from ebmjax.paper import commands
 from ebmjax.paper.ledger import Measurement
 from ebmjax.paper.store import Entry
@@ -98,6 +99,7 @@ def _from_nearest(
   timed = [e for e in entries if e.device == device and e.steps_per_second]
   rate, basis = _GUESSED_RATE, "guess"
   by_class = methods.find(config.method.name).positives_alone
+  wanted = config.to_dict()
   for keys, rests_on in _OWN_SPEEDS if by_class else _SPEEDS:
     alike = [
       entry
@@ -105,7 +107,7 @@ def _from_nearest(
       if all(entry.config.get(key) == lookup(config, key) for key in keys)
       and is_installed(entry.config)  # or the cost of its method is not known
     ]
-    nearest = min(alike, key=lambda entry: _distance(entry, config), default=None)
+    nearest = min(alike, key=lambda entry: _distance(entry.run, wanted), default=None)
     if nearest is not None and nearest.steps_per_second:
       sizes = nearest.config["stream.batch_size"] / config.stream.batch_size
       rate = nearest.steps_per_second * _cost(nearest.config["method.name"]) * sizes
@@ -118,7 +120,17 @@ def _cost(method: str) -> float:
   return methods.find(method).cost
 
 
-def _distance(entry: Entry, config: ConfigDict) -> int:
-  """Counts the keys, except the method's, in which a run differs from `config`."""
-  found = differences(entry.run, config.to_dict())
-  return sum(not difference.key.startswith("method.") for difference in found)
+def _distance(one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
+  """Counts the keys, except the method's, in which two configurations differ."""
+  first, second = (_decisive(json.dumps(config)) for config in (one, other))
+  return sum(
+    first.get(key) != second.get(key)
+    for key in first.keys() | second.keys()
+    if not key.startswith("method.")
+  )
+
+
+@functools.cache
+def _decisive(config: str) -> dict[str, Any]:
+  """Returns the keys of a configuration in JSON that decide its result."""
+  return decisive(json.loads(config))

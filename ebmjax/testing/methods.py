@@ -108,12 +108,12 @@ def check_method(
   check_spec(spec)
   require_valid(keys, spec.keys, "the test")
   excused = {**spec.exempt, **(exempt or {})}
+  unknown = set(excused) - set(CHECKS)
+  assert not unknown, f"exempt names {unknown}; the checks are {', '.join(CHECKS)}"
   trial = make_trial(spec, network, **keys)
   for name, check in CHECKS.items():
     if name not in excused:
       check(trial)
-  unknown = set(excused) - set(CHECKS)
-  assert not unknown, f"exempt names {unknown}; the checks are {', '.join(CHECKS)}"
 
 
 def check_spec(spec: MethodSpec) -> None:
@@ -267,7 +267,7 @@ def check_one_class_keeps_state(trial: Trial) -> None:
 
 
 def check_resumes_from_a_checkpoint(trial: Trial) -> None:
-  """Save, load and step is a step, to the bit."""
+  """A saved state is restored to the bit, so a run continues as if uninterrupted."""
   learner = make_learner(trial, SGD)
   state = train(learner, _start(learner), 2)
   with (
@@ -277,11 +277,7 @@ def check_resumes_from_a_checkpoint(trial: Trial) -> None:
     keeper.save(2, state)
     restored = keeper.restore(state)
   assert restored is not None and restored[0] == 2, "the checkpoint was not found"
-  straight, resumed = (
-    jax.jit(learner.step)(each, jax.random.key(9), batch_at(9))[0]
-    for each in (state, restored[1])
-  )
-  trees.require_same(straight, resumed, "a step after a checkpoint")
+  trees.require_same(state, restored[1], "the state in a checkpoint")
 
 
 def check_uses_each_key_once(trial: Trial) -> None:
