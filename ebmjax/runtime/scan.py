@@ -164,10 +164,27 @@ def make_init(learner: Learner, compiler: Compiler = IN_TURN) -> Callable[..., P
   return compiler.compile(one, lambda *seeds: (seeds, None))
 
 
+def of_chunk(
+  states: PyTree, tables: SeedTables, images: Images, chunk: Chunk
+) -> tuple[Any, Any]:
+  """Returns what a run of steps takes of each seed, and what all seeds share."""
+  return (
+    (states, tables, chunk.rows, chunk.tasks, chunk.horizon),
+    (images, chunk.step, chunk.active),
+  )
+
+
 def make_train(
-  learner: Learner, view: BatchView, compiler: Compiler = IN_TURN
+  learner: Learner,
+  view: BatchView,
+  compiler: Compiler = IN_TURN,
+  arguments: Callable[..., tuple[Any, Any]] = of_chunk,
 ) -> Callable[..., tuple[PyTree, dict[str, Array]]]:
-  """Compiles train(states, tables, images, chunk) -> (states, metrics [R, S])."""
+  """Compiles train(states, tables, images, chunk) -> (states, metrics [R, S]).
+
+  Other `arguments` than those of `of_chunk` are for callers that hold batches in
+  another form, which is then brought into that of a chunk by the compiled call.
+  """
 
   def one(seed: Any, shared: Any) -> tuple[PyTree, dict[str, Array]]:
     state, tables, *where = seed
@@ -191,14 +208,7 @@ def make_train(
 
     return lax.scan(body, state, (*where, step, active))
 
-  return compiler.compile(
-    one,
-    lambda states, tables, images, chunk: (
-      (states, tables, chunk.rows, chunk.tasks, chunk.horizon),
-      (images, chunk.step, chunk.active),
-    ),
-    donate=True,
-  )
+  return compiler.compile(one, arguments, donate=True)
 
 
 def make_consolidate(
