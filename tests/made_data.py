@@ -70,8 +70,8 @@ def trunk_features(config: ConfigDict) -> Arrays:
   config = resolve(config)
   images = data.load(config.data)
   prepare = preparation(config, images)
-  rows_of = [shown_inputs(config, x, prepare) for x in (images.train_x, images.test_x)]
-  return _named((rows_of[0], images.train_y), (rows_of[1], images.test_y))
+  train_x, test_x = map(shown_inputs(config, prepare), (images.train_x, images.test_x))
+  return _named((train_x, images.train_y), (test_x, images.test_y))
 
 
 def _named(train: tuple[np.ndarray, ...], test: tuple[np.ndarray, ...]) -> Arrays:

@@ -1,6 +1,7 @@
 """The estimator: scikit-learn's conventions, new classes at any time, the same bits."""
 
 import os
+import re
 
 import jax
 import numpy as np
@@ -14,8 +15,11 @@ from sklearn.preprocessing import StandardScaler
 import ebmjax
 from ebmjax import EnergyClassifier, data, methods, streams
 from ebmjax.config import default, with_settings
-from ebmjax.errors import ConfigError, DataError, UserError
-from ebmjax.models import loading, parameters
+from ebmjax.errors import ConfigError, DataError, DivergenceError, UserError
+from ebmjax.models import learning, loading, parameters
+from ebmjax.models.model import in_blocks, power_of_two
+from ebmjax.networks import conv5
+from ebmjax.tools.bench.cases import write_trunk
 from tests.helpers import write_idx
 
 FEW = {"network.num_features": 32}
@@ -89,6 +93,103 @@ def test_the_same_batches_give_the_same_bits_as_a_run(
     np.testing.assert_array_equal(loaded.energies(x), model.energies(x))
 
 
+def assert_same_states(one: EnergyClassifier, other: EnergyClassifier) -> None:
+  trees = (one._learner.states, other._learner.states)
+  for ours, theirs in zip(*map(jax.tree.leaves, trees), strict=True):
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_many_batches_in_a_call_give_the_same_bits_as_a_call_each():
+  x, y = draw(range(4), 34 * 16 + 5)
+  whole, parts = (small("finetune").partial_fit(x[:16], y[:16]) for _ in range(2))
+  whole.partial_fit(x, y)
+  for start in range(0, len(y), 16):
+    parts.partial_fit(x[start : start + 16], y[start : start + 16])
+  assert_same_states(whole, parts)
+
+
+def test_a_callers_array_may_be_written_to_at_once():
+  """Aligned, since only then does JAX read the array itself."""
+  room = np.zeros(128 * 784 + 64, np.uint8)
+  start = -room.ctypes.data % 64
+  reused = room[start : start + 128 * 784].reshape(128, 28, 28)
+  rng, y = np.random.default_rng(0), np.arange(128) % 10
+  batches = [rng.integers(0, 256, reused.shape, np.uint8) for _ in range(10)]
+  given = {"data.mean": (0.1,), "data.std": (0.3,)}
+  kept, written = (EnergyClassifier("finetune", settings=given) for _ in range(2))
+  for batch in batches:
+    kept.partial_fit(batch, y)
+    reused[...] = batch
+    written.partial_fit(reused, y)
+    reused[...] = 0
+  assert_same_states(kept, written)
+
+
+def test_a_step_copies_no_weights():
+  model = EnergyClassifier("finetune", boundaries="manual")
+  rng, y = np.random.default_rng(0), np.arange(16) % 2
+  model.partial_fit(rng.integers(0, 256, (16, 28, 28), np.uint8), y)
+  learner = model._learner
+  x = np.zeros((128, 784), np.uint8)
+  batches = learning._images(x, np.zeros((1, 128), np.int32))
+  place = np.zeros(2, np.int32)
+  program = learner._programs.train.lower(
+    learner.states, learner._tables(), batches, place
+  )
+  copied = re.findall(r"= f32\[([\d,]+)\]\S* copy\(", program.compile().as_text())
+  sizes = [np.prod([int(side) for side in shape.split(",")]) for shape in copied]
+  assert max(sizes, default=0) < 784 * 400
+
+
+def test_a_loss_that_is_not_finite_is_found_within_some_calls():
+  x, y = draw(range(3), 16)
+  model = small("finetune").partial_fit(x, y)
+  learner = model._learner
+  learner.states = jax.tree.map(
+    lambda leaf: leaf * np.float32("nan") if leaf.dtype == np.float32 else leaf,
+    learner.states,
+  )
+  with pytest.raises(DivergenceError, match="lower the learning rate"):
+    for _ in range(3 * learning._LATE):
+      model.partial_fit(x, y)
+  with pytest.raises(DivergenceError, match="lower the learning rate"):
+    model.predict(x)
+
+
+def test_a_frozen_trunk_is_read_and_compiled_once(tmp_path, monkeypatch):
+  reads, read = [], conv5.load_trunk
+
+  def counted(path):
+    reads.append(path)
+    return read(path)
+
+  monkeypatch.setattr(conv5, "load_trunk", counted)
+  frozen = {
+    "network.backbone_mode": "fixed_statistics",
+    "network.pretrained": str(write_trunk(tmp_path)),
+    "network.hidden": 8,
+  }
+  model = EnergyClassifier("finetune", "ebm_conv5", settings=frozen, batch_size=8)
+  rng, y = np.random.default_rng(0), np.arange(16) % 2
+  x = rng.integers(0, 256, (16, 32, 32, 3), np.uint8)
+  model.partial_fit(x, y).predict(x)
+  first = len(reads)
+  model.partial_fit(x, y).predict(x)
+  assert first and len(reads) == first
+
+
+@pytest.mark.parametrize("rows", [1, 3, 256, 257, 600])
+def test_blocks_have_few_sizes(rows):
+  sizes, x = [], np.arange(2.0 * rows).reshape(rows, 2)
+
+  def function(block):
+    sizes.append(len(block))
+    return block[None]
+
+  np.testing.assert_array_equal(in_blocks(function, x), x[None])
+  assert all(size == power_of_two(size) <= 256 for size in sizes)
+
+
 def test_a_method_that_looks_back_is_shown_the_rows_of_its_task():
   model = small("er", **{"stream.tasks": 2, "method.budget": 10})
   first, then = draw([0, 1], seed=1), draw([2, 3], seed=2)
@@ -100,6 +201,14 @@ def test_a_method_that_looks_back_is_shown_the_rows_of_its_task():
 
 # One for each kind of state that grows: beside the network's weights a buffer or an old
 # copy, sums over classes, and a model of each class.
+@pytest.mark.parametrize("announced", [None, range(4)])
+def test_a_call_of_new_classes_begins_a_task_announced_or_not(announced):
+  model = small("finetune", **{"stream.tasks": 2})
+  for classes in ([0, 1], [0, 1], [2, 3], [2, 0]):
+    model.partial_fit(*draw(classes), classes=announced)
+  assert model._learner.task == 1
+
+
 GROWING = ["er", "lwf", "ridge", "sqda", "pec", "generative"]
 
 
@@ -209,10 +318,7 @@ def test_a_saved_model_learns_on_with_the_same_bits(tmp_path):
   loaded = EnergyClassifier.load(tmp_path / "model.npz")
   for each in (model, loaded):
     each.partial_fit(*draw([3, 4], 60, seed=1))  # which ends the task before
-  for ours, theirs in zip(
-    *(jax.tree.leaves(each._learner.states) for each in (model, loaded)), strict=True
-  ):
-    np.testing.assert_array_equal(ours, theirs)
+  assert_same_states(model, loaded)
   x, _ = draw(range(5), 10)
   np.testing.assert_array_equal(
     model.predict(x, reject=0.5), loaded.predict(x, reject=0.5)

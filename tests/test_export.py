@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys, monkeypatch):
   image = jnp.zeros((1, 32, 32, 3))
   shapes = jax.eval_shape(NormTrunk().init, jax.random.key(0), image)
   trunk = jax.tree.map(lambda leaf: jnp.zeros((1, *leaf.shape)), shapes)
-  trained = Trained(None, None, None, 4)  # type: ignore[arg-type]
+  trained = Trained(None, None, None, None, 4)  # type: ignore[arg-type]
   monkeypatch.setattr(export, "restore", lambda found: trained)
   monkeypatch.setattr(export, "_trunk", lambda states: trunk)
   run = run_with(tmp_path / "run", RESULTS)

@@ -18,7 +18,7 @@ from ebmjax.networks.cifar100 import (
   trunk_file,
   trunk_origin,
 )
-from ebmjax.networks.conv5 import EBM_CONV5, compute_features, frozen_trunk
+from ebmjax.networks.conv5 import EBM_CONV5, feature_function, frozen_trunk
 from ebmjax.types import num_params
 from tests.helpers import ROOT
 
@@ -123,9 +123,9 @@ def test_cached_features_give_the_energies_of_the_frozen_trunk(weights):
   x = images()
   # Three images in batches of two: the last batch is not full.
   trunk_of = frozen_trunk(str(weights), networks.Normalise())
-  features = compute_features(trunk_of, np.asarray(x), 2)
+  features = feature_function(trunk_of, 2)(np.asarray(x))
   assert features.shape == (3, 1024)
-  at_once = compute_features(trunk_of, np.asarray(x))
+  at_once = feature_function(trunk_of)(np.asarray(x))
   np.testing.assert_allclose(at_once, features, rtol=1e-3, atol=1e-4)
   trunk = NormTrunk("blocked")
   plain = jax.jit(lambda x: trunk.apply(load_trunk(weights), x / 255.0))(x)

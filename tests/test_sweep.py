@@ -191,7 +191,7 @@ def test_the_best_is_the_first_of_the_highest_that_finished():
 
 
 def test_an_error_without_a_message_has_a_row():
-  setting = sweeping.make(CHOSEN, [f"config.{STRENGTH}=1"], [], [])[0]
+  setting = make(f"config.{STRENGTH}=1")[0]
   made = running._row(setting, JaxRuntimeError(""), "whole_stream")
   assert (made["status"], made["reason"]) == ("failed", "JaxRuntimeError")
 

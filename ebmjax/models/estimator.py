@@ -127,20 +127,25 @@ class EnergyClassifier:
     if afresh or not self._is_fitted():
       self._begin(x, y, announced)
     stored = self._form.accept(x)
-    labels, places = np.unique(y, return_inverse=True)
-    found = [label for label in labels.tolist() if label not in self._number]
     _require_kind(y, self._number)
-    ends = self.boundaries == "auto" and len(found) == len(labels)
+    given = y.tolist()
+    labels = set(given)
+    found = sorted(labels - self._number.keys())
+    ends = self.boundaries == "auto" and not labels & self._learned()
     self._make_room(len(found), ends and self._learner.begun)
     self._model = None
     if ends:
       self._learner.end_task()
     self._number |= {label: len(self._number) + i for i, label in enumerate(found)}
-    numbers = np.array([self._number[label] for label in labels.tolist()], np.int32)
-    shown = self._form.shown(self._learner.config, stored)
-    self._learner.learn(shown, numbers[places])
+    numbers = np.fromiter(map(self._number.__getitem__, given), np.int32, len(given))
+    self._learner.learn(self._learner.compiled.shown(stored), numbers)
     if remember:
       self._reservoir.add(stored)
+
+  def _learned(self) -> set[Label]:
+    """Returns the labels of the rows so far, which announced ones need not have."""
+    seen = self._learner.classes.any(axis=0)
+    return {label for label, number in self._number.items() if seen[number]}
 
   def _make_room(self, more: int, another_task: bool) -> None:
     """Makes room for more classes and the task that is to be learned."""

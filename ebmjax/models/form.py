@@ -1,6 +1,6 @@
 """The form of inputs: from arrays as a user has them to what a learner is shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +25,7 @@ from ebmjax.runtime.trainer import (
 from ebmjax.types import Dataset, Learner, Problem
 
 Label = int | str
+Shown = Callable[[np.ndarray], np.ndarray]  # what batches hold of accepted inputs
 _LEAST = 10  # rows to estimate a normalisation from
 
 
@@ -55,9 +56,9 @@ class InputForm(NamedTuple):
       return pixels.to_rows(found, "x")
     return pixels.convert(found, self.range, np.dtype(self.dtype))
 
-  def shown(self, config: ConfigDict, x: np.ndarray) -> np.ndarray:
-    """Returns accepted inputs as batches hold them: rows, images, or features."""
-    return shown_inputs(config, x, self.prepare)
+  def shown(self, config: ConfigDict) -> Shown:
+    """Returns f(accepted inputs) -> what batches hold: rows, images, or features."""
+    return shown_inputs(config, self.prepare)
 
   def traced(self, config: ConfigDict, x: Array) -> Array:
     """Returns inputs x [N, ...] float32 of the user's range as batches hold them.
@@ -69,23 +70,24 @@ class InputForm(NamedTuple):
       levels = (x - low) * (255 / (high - low))
       as_bytes = self.dtype == "uint8"
       x = jnp.rint(levels).astype(jnp.uint8) if as_bytes else levels / 255
-    shown: Array = shown_images(config, x)
+    shown: Array = shown_images(config)(x)
     trunk = frozen_trunk(config, self.prepare)
     return shown if trunk is None else trunk(shown)
 
 
 def learner_of(
   config: ConfigDict, form: InputForm, classes: np.ndarray, keys: Array
-) -> tuple[Problem, Learner]:
-  """Returns what the learner of a configuration is built over, and the learner.
+) -> tuple[Problem, Learner, Shown]:
+  """Returns what a learner is built over, the learner, and what brings inputs to it.
 
   classes [T, C] are the labels of each task, and keys [R] those of the seeds.
   """
-  blank = form.shown(config, np.zeros((1, *form.shape), form.dtype))
+  shown = form.shown(config)
+  blank = shown(np.zeros((1, *form.shape), form.dtype))
   row = jax.ShapeDtypeStruct(blank.shape[1:], blank.dtype)
   init_keys = jax.vmap(scan.init_key)(keys)
   problem = make_problem(config, row, classes, init_keys, form.prepare)
-  return problem, make_learner(config, problem)
+  return problem, make_learner(config, problem), shown
 
 
 def form_of(config: ConfigDict, dataset: Dataset) -> InputForm | None:

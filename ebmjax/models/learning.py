@@ -15,13 +15,14 @@ from ml_collections import ConfigDict, FrozenConfigDict
 
 from ebmjax.errors import ConfigError, DivergenceError
 from ebmjax.models.form import InputForm, learner_of
-from ebmjax.models.model import Compiled, compiler_options, power_of_two
+from ebmjax.models.model import Compiled, compiler_options, filled, power_of_two
 from ebmjax.networks.growth import grow
 from ebmjax.runtime import environment, scan
 from ebmjax.runtime.trainer import batch_view
 from ebmjax.types import Learner, Problem, PyTree
 
 _STEPS = 32  # of one compiled call, where a call brings that many batches
+_LATE = 8  # steps that are under way when earlier ones are waited for
 
 
 class OnlineLearner:
@@ -34,7 +35,8 @@ class OnlineLearner:
     self.config, self._form = config, form
     self.classes = np.zeros((tasks, classes), bool)  # [T, C] seen, by task
     self.task = self.step = 0
-    self._unchecked: Any = ()
+    self._batch = int(config.stream.batch_size)
+    self._unchecked: list[Any] = []  # losses, of the earliest call first
     self._compile()
     self.states: PyTree = self._programs.init(self._programs.tables.key)
     # Rows of this task, for methods that look back at it when it ends.
@@ -63,39 +65,32 @@ class OnlineLearner:
   def learn(self, x: np.ndarray, y: np.ndarray) -> None:
     """Takes one pass over x [N, ...], as batches hold inputs, of labels y [N]."""
     self.classes[self.task, y] = True
+    x = np.array(x)  # steps under way read it: its owner may write to it again
     if self.looks_back:
       self.kept.append((x, y))
     tables = self._tables()
-    for start, steps, size in _pieces(len(y), int(self.config.stream.batch_size)):
+    for start, steps, size in _pieces(len(y), self._batch):
       rows = slice(start, start + steps * size)
-      losses = self._learn_chunk(tables, x[rows], y[rows], steps)
-      self.require_finite()
-      self._unchecked = losses
+      batches = _images(x[rows], y[rows].reshape(steps, size))
+      place = np.array([self.task, self.step], np.int32)
+      self.states, metrics = self._programs.train(self.states, tables, batches, place)
+      self.step += steps
+      self._unchecked.append(metrics["loss"])
+      spared = max(1, _LATE // steps)
+      if len(self._unchecked) >= 2 * spared:
+        self.require_finite(spared)
 
-  def _learn_chunk(self, tables: Any, x: np.ndarray, y: np.ndarray, steps: int) -> Any:
-    rows = np.arange(len(y), dtype=np.int32).reshape(1, steps, -1)
-    number = np.arange(self.step, self.step + steps, dtype=np.int32)
-    chunk = scan.Chunk(
-      rows,
-      np.full(rows.shape, self.task, np.int32),
-      np.full((1, steps), self.task, np.int32),
-      number,
-      np.ones(steps, bool),
-    )
-    self.states, metrics = self._programs.train(
-      self.states, tables, _images(x, y), chunk
-    )
-    self.step += steps
-    return metrics["loss"]
-
-  def require_finite(self) -> None:
-    """Raises where a loss was not finite; they are looked at one call late."""
-    if not np.isfinite(np.asarray(self._unchecked)).all():
+  def require_finite(self, spared: int = 0) -> None:
+    """Raises where a loss was not finite, except in the last calls, `spared` many."""
+    losses = self._unchecked[: len(self._unchecked) - spared]
+    # From the last one on: once it is there, so are the others.
+    if not all(np.isfinite(loss).all() for loss in reversed(losses)):
       raise DivergenceError(
         f"the loss is not finite after step {self.step}: start from a saved model, and "
         "lower the learning rate (settings={'optimiser.learning_rate': ...}) or scale "
         "the inputs."
       )
+    del self._unchecked[: len(losses)]
 
   @property
   def begun(self) -> bool:
@@ -111,7 +106,7 @@ class OnlineLearner:
       size = power_of_two(len(y))  # one program for tasks of about the same size
       rows: Any = np.full((1, len(self.classes), size), -1, np.int32)
       rows[:, self.task, : len(y)] = np.arange(len(y))
-      images = _images(_filled(x, size), _filled(y, size))
+      images = _images(filled(x, size), filled(y, size))
       tables = self._tables()._replace(train_rows=rows)
       task = np.int32(self.task)
       self.states = self._programs.consolidate(self.states, tables, images, task)
@@ -157,7 +152,7 @@ class OnlineLearner:
     return self.compiled.energies(self.compiled.prepare(self.states), x)
 
   def _tables(self) -> scan.SeedTables:
-    classes: Any = self.classes[None]
+    classes: Any = self.classes[None].copy()  # steps under way read it
     return self._programs.tables._replace(classes=classes)
 
 
@@ -180,7 +175,7 @@ def _programs(
 ) -> _Programs:
   """Builds the learner for [T, C] tasks and classes, any of which may come any time."""
   key = jax.random.key(config.seed)[None]
-  problem, learner = learner_of(config, form, np.ones(shape, bool), key)
+  problem, learner, shown = learner_of(config, form, np.ones(shape, bool), key)
   labels = jnp.tile(jnp.arange(shape[1]), (1, shape[0], 1))
   none = jnp.zeros((1, shape[0], 0), jnp.int32)
   tables = scan.SeedTables(key, labels, none, jnp.zeros((1, *shape), bool), none, none)
@@ -190,11 +185,31 @@ def _programs(
     problem,
     learner,
     tables,
-    Compiled(learner, options),
+    Compiled(learner, shown, options),
     scan.make_init(learner),
-    scan.make_train(learner, view, compiler),
+    scan.make_train(learner, view, compiler, _of_batches),
     scan.make_consolidate(learner, view, compiler),
   )
+
+
+def _of_batches(
+  states: PyTree, tables: scan.SeedTables, batches: scan.Images, place: jax.Array
+) -> tuple[Any, Any]:
+  """Returns what a run of steps takes, of batches x [S * B, ...] and y [S, B].
+
+  All are of one task; place [2] is its number and that of the first step.
+  """
+  (task, first), (steps, size) = place, batches.y.shape
+  chunk: Any = scan.Chunk(
+    jnp.arange(steps * size).reshape(1, steps, size),
+    jnp.full((1, steps, size), task),
+    jnp.full((1, steps), task),
+    first + jnp.arange(steps),
+    # Always true, but no constant: without a branch XLA copies the states in each step.
+    jnp.full(steps, first >= 0),
+  )
+  images = scan.Images(batches.x, batches.y.reshape(-1))
+  return scan.of_chunk(states, tables, images, chunk)
 
 
 def _images(x: Any, y: Any) -> scan.Images:
@@ -226,8 +241,3 @@ def _pieces(count: int, batch: int) -> Iterator[tuple[int, int, int]]:
     size = batch if left >= batch else 1 << (left.bit_length() - 1)
     yield start, 1, size
     start += size
-
-
-def _filled(values: np.ndarray, size: int) -> np.ndarray:
-  """Returns values [N, ...] with zeros at their end, [size, ...]."""
-  return np.pad(values, [(0, size - len(values))] + [(0, 0)] * (values.ndim - 1))

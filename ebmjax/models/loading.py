@@ -14,6 +14,7 @@ from ebmjax.config.validation import resolve
 from ebmjax.errors import ConfigError, DataError, WorkdirError
 from ebmjax.models.form import (
   InputForm,
+  Shown,
   from_json,
   known_form,
   learner_of,
@@ -45,6 +46,7 @@ class Trained(NamedTuple):
 
   problem: Problem
   learner: Learner
+  shown: Shown
   states: PyTree
   step: int
 
@@ -65,7 +67,7 @@ def load(run: str | Path, seed: int | None = 0) -> Model:
   places = np.array([found.seeds.index(each) for each in chosen])
   states = jax.tree.map(lambda leaf: leaf[places], trained.states)
   orders = np.stack([each.permutation for each in tasks])
-  compiled = Compiled(trained.learner, compiler_options(found.config))
+  compiled = Compiled(trained.learner, trained.shown, compiler_options(found.config))
   return Model(
     found.config,
     found.form,
@@ -139,14 +141,14 @@ def restore(found: FinishedRun) -> Trained:
   config, form = found.config, found.form
   keys = jnp.stack([jax.random.key(seed) for seed in found.seeds])
   _, (tasks, *_) = outputs(found, found.seeds)
-  problem, learner = learner_of(config, form, tasks.classes, keys)
+  problem, learner, shown = learner_of(config, form, tasks.classes, keys)
   like = scan.make_init(learner)(keys)
   with Checkpoints(folder, config.checkpoint.keep) as keeper:
     restored = keeper.restore(like)
   if restored is None:
     raise _no_checkpoints(found.path)
   step, states = restored
-  return Trained(problem, learner, states, step)
+  return Trained(problem, learner, shown, states, step)
 
 
 def _no_checkpoints(path: Path) -> WorkdirError:

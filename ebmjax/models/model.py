@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 
 from ebmjax import networks
 from ebmjax.errors import DataError
-from ebmjax.models.form import InputForm, Label
+from ebmjax.models.form import InputForm, Label, Shown
 from ebmjax.models.rejection import is_outside, require_share, without
 from ebmjax.runtime import evaluation
 from ebmjax.runtime.scan import Compiler, CompilerOptions
@@ -21,14 +21,14 @@ _BLOCK = 256  # inputs of one compiled call at most
 
 
 class Compiled:
-  """The compiled functions of a learner, for states [R, ...] and inputs [N, ...].
+  """The functions of a learner that predict, for states [R, ...] and inputs [N, ...].
 
   N may be any number: inputs are padded to a power of two, at most `_BLOCK`, so that
   few programs serve all sizes.
   """
 
-  def __init__(self, learner: Learner, options: CompilerOptions = None) -> None:
-    self._learner = learner
+  def __init__(self, learner: Learner, shown: Shown, options: CompilerOptions) -> None:
+    self._learner, self.shown = learner, shown
     self.prepare = evaluation.make_prepare(learner, Compiler(options=options))
     self._energies = jax.jit(self.traced, compiler_options=options)
 
@@ -43,13 +43,16 @@ class Compiled:
 
 def in_blocks(function: Callable[[np.ndarray], Array], x: np.ndarray) -> np.ndarray:
   """Returns function(x), [R, N, ...] of x [N, ...], computed in padded blocks."""
-  parts = []
-  for start in range(0, len(x), _BLOCK):
-    block = x[start : start + _BLOCK]
-    short = power_of_two(len(block)) - len(block)
-    padded = np.pad(block, [(0, short)] + [(0, 0)] * (block.ndim - 1))
-    parts.append((function(padded), len(block)))  # not waited for: blocks overlap
-  return np.concatenate([np.asarray(found)[:, :size] for found, size in parts], axis=1)
+  blocks = [x[start : start + _BLOCK] for start in range(0, len(x), _BLOCK)]
+  blocks[-1] = filled(blocks[-1], power_of_two(len(blocks[-1])))
+  parts = [function(block) for block in blocks]  # not waited for: blocks overlap
+  return np.concatenate(parts, axis=1)[:, : len(x)]
+
+
+def filled(values: np.ndarray, size: int) -> np.ndarray:
+  """Returns values [N, ...] with zeros at their end, [size, ...]."""
+  none = np.zeros((size - len(values), *values.shape[1:]), values.dtype)
+  return np.concatenate([values, none])
 
 
 def power_of_two(number: int) -> int:
@@ -165,13 +168,13 @@ class Model:
 
   def _mean_over_seeds(self, found: Any, numpy: Any) -> Any:
     """Returns energies [N, K] of those of all outputs, [R, N, C]."""
-    columns = numpy.asarray(self.outputs.columns)[:, None, :]
-    return numpy.take_along_axis(found, columns, axis=2).mean(axis=0)
+    pairs = zip(found, self.outputs.columns, strict=True)
+    return numpy.stack([seed[:, columns] for seed, columns in pairs]).mean(axis=0)
 
   def _shown(self, stored: np.ndarray, task: int | None) -> np.ndarray:
     """Returns inputs as batches held them, of those in the form they are stored in."""
     order = self._order(task)
-    shown = self.form.shown(self.config, stored)
+    shown = self._compiled.shown(stored)
     return shown if order is None else shown[:, order]
 
   def _order(self, task: int | None) -> np.ndarray | None:

@@ -24,7 +24,7 @@ from ebmjax.networks.cifar10 import (
 )
 from ebmjax.networks.cifar100 import trunk_digest
 from ebmjax.networks.context import CONTEXT_MLP
-from ebmjax.networks.conv5 import EBM_CONV5, SBC_CONV5, compute_features
+from ebmjax.networks.conv5 import EBM_CONV5, SBC_CONV5, feature_function
 from ebmjax.networks.functions import from_functions, from_nnx
 from ebmjax.networks.growth import grow
 from ebmjax.networks.mlp import EBM, SBC, ClassifierMLP, EnergyMLP
@@ -47,7 +47,7 @@ __all__ = [
   "NetworkSpec",
   "Noise",
   "Normalise",
-  "compute_features",
+  "feature_function",
   "find",
   "from_functions",
   "from_module",

@@ -113,14 +113,18 @@ def frozen_trunk(pretrained: str, prepare: Preparation) -> Callable[[Array], Arr
   return apply
 
 
-def compute_features(
-  trunk: Callable[[Array], Array], images: np.ndarray, batch: int = 200
-) -> np.ndarray:
-  """Returns features [N, F] float32 of images [N, H, W, C]."""
+def feature_function(
+  trunk: Callable[[Array], Array], batch: int = 200
+) -> Callable[[np.ndarray], np.ndarray]:
+  """Returns f(images [N, H, W, C]) -> features [N, F] float32, compiled once."""
   # A plain jitted call, not a loop on the device: the native convolution is fast there.
   apply = jax.jit(trunk, compiler_options=mixed_kernels(True))
-  parts = [images[i : i + batch] for i in range(0, len(images), batch)]
-  return np.concatenate([np.asarray(apply(part)) for part in parts])
+
+  def features(images: np.ndarray) -> np.ndarray:
+    parts = [images[i : i + batch] for i in range(0, len(images), batch)]
+    return np.concatenate([np.asarray(apply(part)) for part in parts])
+
+  return features
 
 
 def _cached_trunk(config: Any) -> MakeTrunk | None:

@@ -44,11 +44,11 @@ class SeedTables(NamedTuple):
 class Chunk(NamedTuple):
   """A fixed number of steps of every seed; the padding at the end is not active."""
 
-  rows: np.ndarray  # [R, S, B] int32
-  tasks: np.ndarray  # [R, S, B] int8
-  horizon: np.ndarray  # [R, S] int32
-  step: np.ndarray  # [S] int32
-  active: np.ndarray  # [S] bool
+  rows: np.ndarray | Array  # [R, S, B] int32
+  tasks: np.ndarray | Array  # [R, S, B] int8
+  horizon: np.ndarray | Array  # [R, S] int32
+  step: np.ndarray | Array  # [S] int32
+  active: np.ndarray | Array  # [S] bool
 
 
 class BatchView(NamedTuple):
@@ -164,10 +164,27 @@ def make_init(learner: Learner, compiler: Compiler = IN_TURN) -> Callable[..., P
   return compiler.compile(one, lambda *seeds: (seeds, None))
 
 
+def of_chunk(
+  states: PyTree, tables: SeedTables, images: Images, chunk: Chunk
+) -> tuple[Any, Any]:
+  """Returns what a run of steps takes of each seed, and what all seeds share."""
+  return (
+    (states, tables, chunk.rows, chunk.tasks, chunk.horizon),
+    (images, chunk.step, chunk.active),
+  )
+
+
 def make_train(
-  learner: Learner, view: BatchView, compiler: Compiler = IN_TURN
+  learner: Learner,
+  view: BatchView,
+  compiler: Compiler = IN_TURN,
+  arguments: Callable[..., tuple[Any, Any]] = of_chunk,
 ) -> Callable[..., tuple[PyTree, dict[str, Array]]]:
-  """Compiles train(states, tables, images, chunk) -> (states, metrics [R, S])."""
+  """Compiles train(states, tables, images, chunk) -> (states, metrics [R, S]).
+
+  Other `arguments` than those of `of_chunk` are for callers that hold batches in
+  another form, which is then brought into that of a chunk by the compiled call.
+  """
 
   def one(seed: Any, shared: Any) -> tuple[PyTree, dict[str, Array]]:
     state, tables, *where = seed
@@ -191,14 +208,7 @@ def make_train(
 
     return lax.scan(body, state, (*where, step, active))
 
-  return compiler.compile(
-    one,
-    lambda states, tables, images, chunk: (
-      (states, tables, chunk.rows, chunk.tasks, chunk.horizon),
-      (images, chunk.step, chunk.active),
-    ),
-    donate=True,
-  )
+  return compiler.compile(one, arguments, donate=True)
 
 
 def make_consolidate(

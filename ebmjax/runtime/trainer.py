@@ -100,9 +100,8 @@ def make_run_spec(
   )
   require_classes(config, tasks.classes.sum(axis=1))
   prepare = preparation(config, dataset)
-  train_x, test_x = (
-    shown_inputs(config, images, prepare)
-    for images in (dataset.train_x, dataset.test_x)
+  train_x, test_x = map(
+    shown_inputs(config, prepare), (dataset.train_x, dataset.test_x)
   )
   tables = scan.seed_tables(stream, seeds, test_multiple=_block(config, stream))
   train_images, test_images = feeding.place(
@@ -188,21 +187,35 @@ def _block(config: ConfigDict, stream: streams.Stream) -> int:
 
 
 def shown_inputs(
-  config: ConfigDict, images: np.ndarray, prepare: Preparation
-) -> np.ndarray:
-  """Returns what the network is shown: images, or a frozen trunk's features of them."""
-  shown, trunk = shown_images(config, images), frozen_trunk(config, prepare)
+  config: ConfigDict, prepare: Preparation
+) -> Callable[[np.ndarray], np.ndarray]:
+  """Returns f(images [N, ...]) -> what the network is shown.
+
+  These are the images, or a frozen trunk's features of them. The trunk is read and
+  compiled once for all calls of f.
+  """
+  shape, trunk = shown_images(config), frozen_trunk(config, prepare)
   if trunk is None:
-    return shown
-  _log.info("Computing the frozen trunk's features of %d images.", len(images))
-  return networks.compute_features(trunk, shown)
+    return shape
+  features = networks.feature_function(trunk)
+
+  def shown(images: np.ndarray) -> np.ndarray:
+    _log.info("Computing the frozen trunk's features of %d images.", len(images))
+    return features(shape(images))
+
+  return shown
 
 
-def shown_images(config: ConfigDict, images: Any) -> Any:
-  """Returns images [N, ...] in the shape that the network or its trunk takes."""
-  if images.ndim == 3 and not networks.find(config.network.name).takes_rows:
-    return images[..., None]  # one channel
-  return streams.shown_images(config.stream, images)
+def shown_images(config: ConfigDict) -> Callable[[Any], Any]:
+  """Returns f(images [N, ...]) -> images as the network or its trunk takes them."""
+  stream, takes_rows = config.stream, networks.find(config.network.name).takes_rows
+
+  def shown(images: Any) -> Any:
+    if images.ndim == 3 and not takes_rows:
+      return images[..., None]  # one channel
+    return streams.shown_images(stream, images)
+
+  return shown
 
 
 def frozen_trunk(
