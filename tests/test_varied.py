@@ -157,9 +157,11 @@ def test_an_interrupted_group_continues_to_the_same_bits(tmp_path: Path, monkeyp
       continue
     assert group == [0, 1]
     found = experiment.run_together([runs[place] for place in group], images)
-    assert not any(isinstance(each, DivergenceError) for each in found)
-    # The second setting's values are not those of the first, which compile it.
+    first, second = found
+    assert not isinstance(first, DivergenceError)
+    assert not isinstance(second, DivergenceError)
+    # One of them is enough here: the test above compares each with its run alone.
     expected = experiment.run(settings[1], tmp_path / "alone", images)
-    assert dict(found[1])["accuracy_matrix"] == expected["accuracy_matrix"]
+    assert second["accuracy_matrix"] == expected["accuracy_matrix"]
     for one, other in zip(read(tmp_path / "alone"), read(runs[1][1]), strict=True):
       np.testing.assert_array_equal(one, other)
