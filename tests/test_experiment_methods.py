@@ -24,7 +24,7 @@ ANYWHERE = [m for m in BASELINES if METHODS[m].periodic or not METHODS[m].bounda
 ON_ENERGIES = [m for m in BASELINES if not METHODS[m].network and m != "icarl"]
 # One for each kind of state: a penalty, a buffer, exemplars, a generator, moments. That
 # of every method is saved and restored by its battery.
-KILLED = ["online_ewc", "er", "icarl", "dgr", "slda"]
+KILLED = ["online_ewc", "er", "icarl", "bir", "slda"]
 # Those that no other test of this file runs; test_states.py trains every method on the
 # classifier, with boundaries.
 OTHERS = sorted(set(BASELINES) - {*KILLED, *ON_ENERGIES, *ANYWHERE})
