@@ -26,7 +26,8 @@ _INIT, _STEP, _CONSOLIDATE, _AUGMENT = range(4)  # tags: one use of a seed's key
 class Images(NamedTuple):
   """A set of images, shared by all seeds: on the device, or NumPy's on the host."""
 
-  x: Array | np.ndarray  # [N, P] or [N, H, W, 3]; generated images: [N, 1] uint32
+  # [N, P] or [N, H, W, 3]; generated images: [N, 1] uint32; features, also unfinished
+  x: Any
   y: Array | np.ndarray  # [N] int32, raw classes
 
 
