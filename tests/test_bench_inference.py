@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from ebmjax.runtime import scan
+from ebmjax.runtime import feeding, scan
 from ebmjax.tools.bench import cases, inference, peer
 from ebmjax.tools.bench.measuring import Options
 from ebmjax.tools.bench.tables import markdown, rates
@@ -25,7 +25,7 @@ def make_state(spec):
 def test_the_plain_form_gives_our_energies(config, form):
   """One gated layer, and two with masks of which ours computes the kept units."""
   spec = cases.make_inference(PLAIN._replace(config=config))
-  state, x = make_state(spec), spec.test_images.x[:5]
+  state, x = make_state(spec), feeding.whole(spec.test_images).x[:5]
   learner = spec.learner
   expected = jax.jit(lambda s, x: learner.energies(learner.ready(s), x))(state, x)
   plain = inference.make_plain_energies(spec.config.network, form)

@@ -13,8 +13,8 @@ import pytest
 from ebmjax.errors import ConfigError
 from ebmjax.runtime.sharding import make_sharding
 from ebmjax.types import RANKING
-from tests.helpers import ROOT, SPLIT, environment, make_config
-from tests.on_devices import RUNS
+from tests.helpers import ROOT, SPLIT, assert_same_bits, environment, make_config
+from tests.on_devices import RUNS, SETTINGS
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def base(tmp_path_factory) -> Path:
 
 
 def load(base: Path, name: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-  assert name in RUNS
+  assert name.removesuffix(", together") in RUNS
   with np.load(base / f"{name}.npz") as file:
     found = dict(file)
   return found, json.loads(str(found.pop("about")))
@@ -66,11 +66,21 @@ def test_seeds_over_devices_have_the_bits_of_one_device(base):
   """Of weights, what SI keeps of them, losses, accuracies and counts."""
   alone, (found, about) = load(base, "si")[0], load(base, "si on four")
   assert about["devices"] > 1
-  assert found.keys() == alone.keys()
-  for name, values in alone.items():
-    assert found[name].dtype == values.dtype
-    assert found[name].shape == values.shape
-    assert found[name].tobytes() == values.tobytes(), name
+  assert_same_bits(found, alone)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_swept_over_devices_have_the_bits_of_runs_alone(base, setting):
+  """Ten runs on four devices: most hold seeds of one setting, one of both."""
+  alone, (found, about) = load(base, setting)[0], load(base, f"{setting}, together")
+  assert about["told"].startswith("3 seeds on each of 4 devices; 2 places to spare")
+  assert_same_bits(found, alone)
+
+
+def test_settings_differ(base):
+  """Or a device that trains another setting would not be noticed."""
+  one, other = (load(base, setting)[0]["loss"] for setting in SETTINGS)
+  assert (one[:, -1] != other[:, -1]).all()
 
 
 def test_seeds_that_do_not_divide_are_told(base):

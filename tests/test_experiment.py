@@ -17,15 +17,18 @@ from ebmjax.config.validation import resolve
 from ebmjax.errors import DivergenceError
 from ebmjax.methods.finetune import FINETUNE, finetune
 from ebmjax.runtime import divergence, json_files, trainer
+from ebmjax.runtime.plan import Milestone
 from tests.helpers import (
   PERMUTED,
   SPLIT,
+  assert_same_bits,
   make_config,
   overrides,
   read_results,
   write_idx,
 )
 
+UNTRAINED = Milestone(0, -1, ends_task=False, evaluate=True)
 PNG = b"\x89PNG\r\n\x1a\n"
 SOURCE = (
   "mnist, not the official set: 600 training and 200 test images of the user's own "
@@ -250,6 +253,34 @@ def test_what_the_last_step_ruined_is_no_result():
     divergence.check_energies(
       config, [4, 5], [{"energy_sum": fine}, {"energy_sum": bad}], 7
     )
+
+
+def test_training_does_not_wait_for_the_untrained_network_s_evaluation(
+  data_dir, tmp_path: Path, no_plots, monkeypatch
+):
+  """It follows the first chunk, and finds what it would have found before it."""
+  done: list[Any] = []
+  found: list[Any] = []
+  train, evaluate = trainer.Trainer.train, trainer.Trainer.evaluate
+
+  def spy_train(machine, chunk):
+    if not done:
+      found.append(evaluate(machine, UNTRAINED))
+    done.append(int(chunk.step[0]))
+    return train(machine, chunk)
+
+  def spy_evaluate(machine, milestone):
+    done.append(milestone)
+    found.append(evaluate(machine, milestone))
+    return found[-1]
+
+  monkeypatch.setattr(trainer.Trainer, "train", spy_train)
+  monkeypatch.setattr(trainer.Trainer, "evaluate", spy_evaluate)
+  config = make_config(f"{SPLIT}:smoke", data_dir, runner__chunk=3)
+  experiment.run(config, tmp_path)
+  assert done[:3] == [0, UNTRAINED, 3]
+  assert_same_bits(*(each._asdict() for each in found[:2]))
+  assert 0 in evaluations_of(tmp_path)
 
 
 def test_a_run_whose_energies_are_infinite_fails(data_dir, tmp_path, monkeypatch):

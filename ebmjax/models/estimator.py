@@ -144,7 +144,7 @@ class EnergyClassifier:
 
   def _learned(self) -> set[Label]:
     """Returns the labels of the rows so far, which announced ones need not have."""
-    seen = self._learner.classes.any(axis=0)
+    seen = np.asarray(self._learner.classes.any(axis=0))
     return {label for label, number in self._number.items() if seen[number]}
 
   def _make_room(self, more: int, another_task: bool) -> None:

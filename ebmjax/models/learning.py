@@ -200,7 +200,7 @@ def _of_batches(
   All are of one task; place [2] is its number and that of the first step.
   """
   (task, first), (steps, size) = place, batches.y.shape
-  chunk: Any = scan.Chunk(
+  chunk: tuple[Any, ...] = (
     jnp.arange(steps * size).reshape(1, steps, size),
     jnp.full((1, steps, size), task),
     jnp.full((1, steps), task),
@@ -209,7 +209,7 @@ def _of_batches(
     jnp.full(steps, first >= 0),
   )
   images = scan.Images(batches.x, batches.y.reshape(-1))
-  return scan.of_chunk(states, tables, images, chunk)
+  return scan.of_chunk(states, tables, images, scan.Chunk(*chunk))
 
 
 def _images(x: Any, y: Any) -> scan.Images:

@@ -26,7 +26,8 @@ _INIT, _STEP, _CONSOLIDATE, _AUGMENT = range(4)  # tags: one use of a seed's key
 class Images(NamedTuple):
   """A set of images, shared by all seeds: on the device, or NumPy's on the host."""
 
-  x: Array | np.ndarray  # [N, P] or [N, H, W, 3]; generated images: [N, 1] uint32
+  # [N, P] or [N, H, W, 3]; generated images: [N, 1] uint32; features, also unfinished
+  x: Any
   y: Array | np.ndarray  # [N] int32, raw classes
 
 
@@ -44,11 +45,11 @@ class SeedTables(NamedTuple):
 class Chunk(NamedTuple):
   """A fixed number of steps of every seed; the padding at the end is not active."""
 
-  rows: np.ndarray | Array  # [R, S, B] int32
-  tasks: np.ndarray | Array  # [R, S, B] int8
-  horizon: np.ndarray | Array  # [R, S] int32
-  step: np.ndarray | Array  # [S] int32
-  active: np.ndarray | Array  # [S] bool
+  rows: np.ndarray  # [R, S, B] int32
+  tasks: np.ndarray  # [R, S, B] int8
+  horizon: np.ndarray  # [R, S] int32
+  step: np.ndarray  # [S] int32
+  active: np.ndarray  # [S] bool
 
 
 class BatchView(NamedTuple):

@@ -6,7 +6,7 @@ before it is computed again with the same bits.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,9 @@ from ebmjax.runtime.workdir import Workdir
 from ebmjax.types import Dataset, Evaluation
 
 _log = logging.getLogger("ebmjax")
-_ACTIVITIES = ("training", "consolidating", "evaluating", "recording", "saving")
+_ACTIVITIES = (
+  *("preparing", "training", "consolidating", "evaluating", "recording", "saving"),
+)
 
 
 class Outcome(NamedTuple):
@@ -162,41 +164,52 @@ class _Together(NamedTuple):
   def run(
     self, milestones: Sequence[Milestone], step: int, checkpoints: Sequence[Checkpoints]
   ) -> None:
-    """Trains from `step` to each of the milestones, and saves there."""
+    """Trains from `step` to each of the milestones, and saves there.
+
+    Training does not wait for the evaluation of the untrained network, which is not
+    needed before the first checkpoint: it follows the first chunk.
+    """
     spec = self.spec
-    for milestone in milestones:
+    untrained = [stop for stop in milestones if stop.step == 0]
+    for milestone in milestones[len(untrained) :]:
       self.bar.task(max(milestone.task, 0))
       size = spec.config.runner.chunk
-      chunks = scan.chunks(spec.stream, step, milestone.step, size)
-      self._advance(chunks, milestone)
+      for chunk in scan.chunks(spec.stream, step, milestone.step, size):
+        self._train(chunk)
+        while untrained:
+          self._evaluate(untrained.pop())
       step = milestone.step
-      if step > 0:
-        with self.watch("saving"):
-          self._save(checkpoints, step)
+      if milestone.ends_task:
+        with self.watch("consolidating"):
+          self.trainer.consolidate(milestone.task)
+      if milestone.evaluate:
+        self._evaluate(milestone)
+      with self.watch("saving"):
+        self._save(checkpoints, step)
 
-  def _advance(self, chunks: Iterable[scan.Chunk], milestone: Milestone) -> None:
-    """Trains up to a milestone and does what is due there, except to save."""
-    trainer, watch = self.trainer, self.watch
-    for chunk in chunks:
-      with watch("training"):
-        losses = trainer.train(chunk)
-      watch.count(losses.size)
-      self.forecast.trained(losses.shape[1], watch.latest)
-      with watch("recording"):
-        for recorder, block in self._finite():
-          recorder.add_losses(chunk, losses[block])
-        finite = losses[np.isfinite(losses).all(axis=1)]
-        self.bar.steps(losses.shape[1], float(finite.mean()))
-    if milestone.ends_task:
-      with watch("consolidating"):
-        trainer.consolidate(milestone.task)
-    if milestone.evaluate:
-      with watch("evaluating"):
-        found = trainer.evaluate(milestone)
-      with watch("recording"):
-        for recorder, block in self._finite():
-          part = Evaluation(*(values[block] for values in found))
-          recorder.add_evaluation(milestone, part)
+  def _train(self, chunk: scan.Chunk) -> None:
+    """Trains on a chunk, and records its losses."""
+    watch = self.watch
+    with watch("preparing"):
+      self.trainer.prepare_images(chunk)
+    with watch("training"):
+      losses = self.trainer.train(chunk)
+    watch.count(losses.size)
+    self.forecast.trained(losses.shape[1], watch.latest)
+    with watch("recording"):
+      for recorder, block in self._finite():
+        recorder.add_losses(chunk, losses[block])
+      finite = losses[np.isfinite(losses).all(axis=1)]
+      self.bar.steps(losses.shape[1], float(finite.mean()))
+
+  def _evaluate(self, milestone: Milestone) -> None:
+    """Evaluates at a milestone, and records what was found."""
+    with self.watch("evaluating"):
+      found = self.trainer.evaluate(milestone)
+    with self.watch("recording"):
+      for recorder, block in self._finite():
+        part = Evaluation(*(values[block] for values in found))
+        recorder.add_evaluation(milestone, part)
 
   def _save(self, checkpoints: Sequence[Checkpoints], step: int) -> None:
     """Writes the checkpoints of a milestone, after the curves."""

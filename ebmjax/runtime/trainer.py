@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from ebmjax.errors import DivergenceError
 from ebmjax.methods import optimisers
 from ebmjax.networks.normalisation import Preparation
 from ebmjax.runtime import divergence, evaluation, feeding, precision, scan, varied
+from ebmjax.runtime.features import Features
 from ebmjax.runtime.plan import Milestone, meets_new_classes, tasks_to_evaluate
 from ebmjax.runtime.sharding import SeedSharding, make_sharding
 from ebmjax.streams.augmentation import AUGMENTATIONS
@@ -100,15 +102,10 @@ def make_run_spec(
   )
   require_classes(config, tasks.classes.sum(axis=1))
   prepare = preparation(config, dataset)
-  train_x, test_x = map(
-    shown_inputs(config, prepare), (dataset.train_x, dataset.test_x)
-  )
+  train, test = _shown_sets(config, dataset, prepare)
   tables = scan.seed_tables(stream, seeds, test_multiple=_block(config, stream))
-  train_images, test_images = feeding.place(
-    (scan.Images(train_x, dataset.train_y), scan.Images(test_x, dataset.test_y)),
-    *(config, sharding),
-  )
-  row = jax.ShapeDtypeStruct(train_x.shape[1:], train_x.dtype)
+  train_images, test_images = feeding.place((train, test), config, sharding)
+  row = jax.ShapeDtypeStruct(train.x.shape[1:], train.x.dtype)
   keys = jax.vmap(scan.init_key)(tables.key)
   problem = make_problem(config, row, tasks.classes, keys, prepare)
   values = varied.values_of(configs) if len(configs) > 1 else {}
@@ -186,6 +183,18 @@ def _block(config: ConfigDict, stream: streams.Stream) -> int:
   return min(int(config.eval.batch_size), stream.test_rows.shape[-1])
 
 
+def _shown_sets(
+  config: ConfigDict, dataset: Dataset, prepare: Preparation
+) -> list[scan.Images]:
+  """Returns training and test images as `shown_inputs` does, features on demand."""
+  sets = ((dataset.train_x, dataset.train_y), (dataset.test_x, dataset.test_y))
+  shape, trunk = shown_images(config), frozen_trunk(config, prepare)
+  if trunk is None:
+    return [scan.Images(shape(x), y) for x, y in sets]
+  _log.info("The frozen trunk computes features once, of each task when it comes.")
+  return [scan.Images(Features(trunk, shape(x), y), y) for x, y in sets]
+
+
 def shown_inputs(
   config: ConfigDict, prepare: Preparation
 ) -> Callable[[np.ndarray], np.ndarray]:
@@ -198,12 +207,7 @@ def shown_inputs(
   if trunk is None:
     return shape
   features = networks.feature_function(trunk)
-
-  def shown(images: np.ndarray) -> np.ndarray:
-    _log.info("Computing the frozen trunk's features of %d images.", len(images))
-    return features(shape(images))
-
-  return shown
+  return lambda images: features(shape(images))
 
 
 def shown_images(config: ConfigDict) -> Callable[[Any], Any]:
@@ -287,11 +291,15 @@ class Trainer:
       [np.repeat(np.arange(len(spec.configs), dtype=np.int32), len(spec.seeds))]
     )
     more = self._points if spec.vary else []
-    self.states: PyTree = scan.make_init(learner, compiler._replace(options=None))(
-      self._tables.key, *more
-    )
+    init = scan.make_init(learner, compiler._replace(options=None))
+    self._untrained: Callable[[], PyTree] = partial(init, self._tables.key, *more)
+    self.states = self._untrained()
     # Of settings that are trained with others: why their numbers are not finite.
     self.diverged: dict[int, DivergenceError] = {}
+
+  def prepare_images(self, chunk: scan.Chunk) -> None:
+    """Makes the images of a chunk ready, so that training on it finds them so."""
+    self._train_feed.prepare(chunk.rows)
 
   def train(self, chunk: scan.Chunk) -> np.ndarray:
     """Trains on a chunk and returns the losses [R, S] of its active steps.
@@ -347,12 +355,16 @@ class Trainer:
     return images, self._tables._replace(**{name: sharded})
 
   def evaluate(self, milestone: Milestone) -> Evaluation:
-    """Evaluates all seeds on the test sets of the tasks that a milestone asks for."""
+    """Evaluates all seeds on the test sets of the tasks that a milestone asks for.
+
+    That of step 0 may come after steps: it makes the untrained states again.
+    """
     spec = self._spec
+    states = self.states if milestone.step else self._untrained()
     num_tasks = spec.stream.labels.shape[1]
     asked = tasks_to_evaluate(milestone, num_tasks, spec.config.stream)
     horizon = num_tasks - 1 if self._hides_task else milestone.task
-    prepared = self._prepare(self.states)
+    prepared = self._prepare(states)
     counts = {task: self._count(prepared, task, horizon) for task in asked}
     sums = [np.asarray(found["energy_sum"]) for found in counts.values()]
     self._check(

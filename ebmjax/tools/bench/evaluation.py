@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
-from ebmjax.runtime import evaluation, scan
+from ebmjax.runtime import evaluation, feeding, scan
+from ebmjax.runtime.sharding import ONE_DEVICE
 from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench.cases import TRAINING, Training, make_evaluation
 from ebmjax.tools.bench.measuring import OURS, Options, Row, spread
@@ -47,10 +48,11 @@ def make(spec: RunSpec) -> Callable[[list[int]], None]:
   states = scan.make_init(spec.learner, scan.Compiler(spec.driver))(spec.tables.key)
   num_tasks, num_classes = spec.stream.classes.shape[1:]
   candidates = jnp.ones(num_classes, bool)
+  images = ONE_DEVICE.replicate(feeding.whole(spec.test_images))
 
   def evaluate(tasks: list[int]) -> None:
     counts = {
-      task: run(states, spec.tables, spec.test_images, jnp.int32(task), candidates)
+      task: run(states, spec.tables, images, jnp.int32(task), candidates)
       for task in tasks
     }
     evaluation.collect(counts, num_tasks, set(tasks))

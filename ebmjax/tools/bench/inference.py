@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 
 from ebmjax.networks import Normalise
 from ebmjax.networks.gates import normalise
-from ebmjax.runtime import scan
+from ebmjax.runtime import feeding, scan
 from ebmjax.runtime.trainer import RunSpec
 from ebmjax.tools.bench import measuring, peer, tables
 from ebmjax.tools.bench.cases import INFERENCE, Inference, make_inference
@@ -110,9 +110,8 @@ def _timed(
   Its rate counts images, each once for every seed.
   """
   size = spec.config.eval.batch_size
-  x = spec.test_images.x[: blocks * size].reshape(
-    blocks, size, *spec.test_images.x.shape[1:]
-  )
+  images = jnp.asarray(feeding.whole(spec.test_images).x)
+  x = images[: blocks * size].reshape(blocks, size, *images.shape[1:])
   states = scan.make_init(spec.learner, scan.Compiler(spec.driver))(spec.tables.key)
 
   def one(state: PyTree, x: Array) -> Array:

@@ -118,7 +118,8 @@ def _whole(run: dict[str, Any], done: Amounts, whole: Amounts) -> dict[str, Any]
   """Returns the seconds of a whole run by activity, and their shares."""
   spent, per_second = run["seconds"], run["steps_per_second"]
   seconds = {
-    "starting": run["seconds_to_first_chunk"],
+    # Features of later tasks, too, are computed once.
+    "starting": run["seconds_to_first_chunk"] + spent["preparing"],
     "training": whole.steps / per_second,
     "evaluating": spent["evaluating"] * whole.evaluated / done.evaluated,
     "recording": spent["recording"] * whole.chunks / done.chunks,
