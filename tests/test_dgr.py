@@ -173,11 +173,13 @@ def test_new_and_replayed_rows_weigh_by_the_number_of_tasks():
     found: Any = VAE.apply({"params": generator}, pixels, noise)
     return weighted(elbo_losses(pixels, *found))
 
-  for loss, part in ((solver_loss, "network"), (generator_loss, "generator")):
-    value, gradient = jax.jit(jax.value_and_grad(loss))(state.params[part])
-    moved = jax.tree.map(lambda p, g: p - RATE * g, state.params[part], gradient)
-    chex.assert_trees_all_close(after.params[part], moved, rtol=1e-4, atol=1e-6)
-    if part == "network":
+  networks = state.solver.params, after.solver.params
+  generators = state.generator["params"], after.generator["params"]
+  for loss, (old, new) in ((solver_loss, networks), (generator_loss, generators)):
+    value, gradient = jax.jit(jax.value_and_grad(loss))(old)
+    moved = jax.tree.map(lambda p, g: p - RATE * g, old, gradient)
+    chex.assert_trees_all_close(new, moved, rtol=1e-4, atol=1e-6)
+    if loss is solver_loss:
       np.testing.assert_allclose(metrics["loss"], value, rtol=1e-5)
 
 

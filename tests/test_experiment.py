@@ -331,7 +331,7 @@ def test_a_run_traces_each_function_of_its_learner_once(
   data_dir, tmp_path, no_plots, monkeypatch
 ):
   """Its programs and the count of its operations share one trace."""
-  traced = dict.fromkeys(("init", "step", "consolidate", "energies", "prepare"), 0)
+  traced = dict.fromkeys(("init", "step", "consolidate", "energies"), 0)
   make = trainer.make_learner
 
   def counted(name, function):

@@ -42,7 +42,7 @@ class Traced(NamedTuple):
   """
 
 
-# Whether a configuration breaks a rule, and what is then said.
+# Whether a configuration breaks a rule, and the sentence that says so.
 Rule = tuple[bool, str]
 
 
