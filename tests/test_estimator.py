@@ -18,6 +18,7 @@ from ebmjax.config import default, with_settings
 from ebmjax.errors import ConfigError, DataError, DivergenceError, UserError
 from ebmjax.models import learning, loading, parameters
 from ebmjax.models.model import in_blocks, power_of_two
+from ebmjax.models.rejection import Reservoir
 from ebmjax.networks import conv5
 from ebmjax.tools.bench.cases import write_trunk
 from tests.helpers import write_idx
@@ -178,7 +179,7 @@ def test_a_frozen_trunk_is_read_and_compiled_once(tmp_path, monkeypatch):
   assert first and len(reads) == first
 
 
-@pytest.mark.parametrize("rows", [1, 3, 256, 257, 600])
+@pytest.mark.parametrize("rows", [1, 3, 1024, 1025, 2400])
 def test_blocks_have_few_sizes(rows):
   sizes, x = [], np.arange(2.0 * rows).reshape(rows, 2)
 
@@ -187,7 +188,7 @@ def test_blocks_have_few_sizes(rows):
     return block[None]
 
   np.testing.assert_array_equal(in_blocks(function, x), x[None])
-  assert all(size == power_of_two(size) <= 256 for size in sizes)
+  assert all(size == power_of_two(size) <= 1024 for size in sizes)
 
 
 def test_a_method_that_looks_back_is_shown_the_rows_of_its_task():
@@ -324,6 +325,21 @@ def test_a_saved_model_learns_on_with_the_same_bits(tmp_path):
     model.predict(x, reject=0.5), loaded.predict(x, reject=0.5)
   )
   np.testing.assert_array_equal(model._reservoir.rows(), loaded._reservoir.rows())
+
+
+def test_rows_kept_for_calibration_are_a_uniform_sample():
+  rows, size, draws = np.arange(12), 3, 2000
+  counts = np.zeros(len(rows))
+  for seed in range(draws):
+    kept = Reservoir(size, seed=seed)
+    for part in np.split(rows, [2, 7]):
+      kept.add(part)
+    np.add.at(counts, kept.rows(), 1)
+  # Standard deviation 0.0097 of each share.
+  np.testing.assert_allclose(counts / draws, size / len(rows), atol=0.04)
+  nothing = Reservoir(0, seed=0)
+  nothing.add(rows)
+  assert nothing.seen == len(rows)
 
 
 def test_a_file_is_whole_or_refused(tmp_path, monkeypatch):

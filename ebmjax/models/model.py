@@ -17,7 +17,7 @@ from ebmjax.runtime import evaluation
 from ebmjax.runtime.scan import Compiler, CompilerOptions
 from ebmjax.types import Learner, Network, PyTree
 
-_BLOCK = 256  # inputs of one compiled call at most
+_BLOCK = 1024
 
 
 class Compiled:

@@ -11,7 +11,11 @@ from ebmjax.errors import ConfigError, DataError
 
 
 class Reservoir:
-  """A uniform sample of all rows seen (Vitter 1985), in the form they are stored in."""
+  """A uniform sample of all rows seen, in the form they are stored in.
+
+  Li's algorithm L (1994): it draws how many rows to pass over before the next one that
+  enters the sample, so a call costs next to nothing once many rows were seen.
+  """
 
   def __init__(self, size: int, *, seed: int) -> None:
     if size < 0:
@@ -19,18 +23,25 @@ class Reservoir:
     self.size, self.seen = size, 0
     self._rng = np.random.default_rng(seed)
     self._rows = np.empty(0)  # [M, ...], with room for `size` once the first is there
+    self._next, self._share = size - 1, 1.0
+    self._draw_next()
+
+  def _draw_next(self) -> None:
+    """Draws the number of the next row, counted from 0, that replaces another."""
+    if self.size:
+      self._share *= (1 - self._rng.random()) ** (1 / self.size)
+      self._next += int(self._rng.geometric(self._share))
 
   def add(self, x: np.ndarray) -> None:
     """Takes rows x [N, ...] into account."""
-    if not self.seen:
+    start, self.seen = self.seen, self.seen + len(x)
+    if not start:
       self._rows = np.empty((self.size, *x.shape[1:]), x.dtype)
-    first = x[: max(0, self.size - self.seen)]
-    self._rows[self.seen : self.seen + len(first)] = first
-    late = np.arange(len(first), len(x))
-    places = self._rng.integers(0, self.seen + late + 1) if len(late) else late
-    taken = places < self.size  # the last one, where several come to a place
-    self._rows[places[taken]] = x[late[taken]]
-    self.seen += len(x)
+    if start < self.size:
+      self._rows[start : self.seen] = x[: self.size - start]
+    while self.size and self._next < self.seen:
+      self._rows[self._rng.integers(self.size)] = x[self._next - start]
+      self._draw_next()
 
   def rows(self) -> np.ndarray:
     """Returns the sample [M, ...]."""
@@ -44,12 +55,16 @@ class Reservoir:
   def state(self) -> dict[str, Any]:
     """Returns, for JSON, all but the rows that `restore` needs."""
     random = self._rng.bit_generator.state
-    return {"size": self.size, "seen": self.seen, "random": random}
+    drawn = {"next": self._next, "share": self._share, "random": random}
+    return {"size": self.size, "seen": self.seen, **drawn}
 
   def restore(self, rows: np.ndarray, state: Mapping[str, Any]) -> None:
     """Continues from a sample [M, ...] and the state of a saved reservoir."""
     self.size, self.seen = int(state["size"]), int(state["seen"])
     self._rng.bit_generator.state = state["random"]
+    self._next, self._share = int(state["next"]), float(state["share"])
+    while self.size and self._next < self.seen:  # a file from before these numbers
+      self._draw_next()
     if self.seen:
       short = self.size - len(rows)
       self._rows = np.pad(rows, [(0, short)] + [(0, 0)] * (rows.ndim - 1))
