@@ -1,5 +1,6 @@
 """The estimator: scikit-learn's conventions, new classes at any time, the same bits."""
 
+import json
 import os
 import re
 
@@ -325,6 +326,19 @@ def test_a_saved_model_learns_on_with_the_same_bits(tmp_path):
     model.predict(x, reject=0.5), loaded.predict(x, reject=0.5)
   )
   np.testing.assert_array_equal(model._reservoir.rows(), loaded._reservoir.rows())
+
+
+@pytest.mark.parametrize("changes", [{"size": 10**15}, {"seen": 10**15, "size": 90}])
+def test_a_file_whose_sample_does_not_fit_its_header_is_refused(changes, tmp_path):
+  path = tmp_path / "model.npz"
+  small("ncm").partial_fit(*draw(range(3))).save(path)
+  arrays = dict(np.load(path))
+  header = json.loads(arrays["header"].tobytes())
+  header["reservoir"] |= changes
+  arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+  np.savez(path, **arrays)
+  with pytest.raises(DataError, match="damaged, or not a model"):
+    EnergyClassifier.load(path)
 
 
 def test_rows_kept_for_calibration_are_a_uniform_sample():

@@ -71,7 +71,7 @@ def load(
     found = _assemble(kind, header, config, arrays)
   except (
     *(LookupError, TypeError, ValueError, AttributeError, OverflowError),
-    *(RecursionError, ConfigError),
+    *(RecursionError, MemoryError, ConfigError),
   ) as error:
     raise DataError(
       f"{path} is damaged, or not a model that this version can load ({error}); give "

@@ -61,6 +61,10 @@ class Reservoir:
   def restore(self, rows: np.ndarray, state: Mapping[str, Any]) -> None:
     """Continues from a sample [M, ...] and the state of a saved reservoir."""
     self.size, self.seen = int(state["size"]), int(state["seen"])
+    if len(rows) != min(self.size, self.seen):
+      raise ValueError(
+        f"{len(rows)} rows kept of {self.seen}, with room for {self.size}"
+      )
     self._rng.bit_generator.state = state["random"]
     self._next, self._share = int(state["next"]), float(state["share"])
     while self.size and self._next < self.seen:  # a file from before these numbers
